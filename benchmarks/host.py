@@ -21,7 +21,7 @@ import numpy as np
 
 import ptxdsl as pd
 from ptxdsl import driver
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.candidates.facts import ProductFacts
@@ -92,7 +92,7 @@ def emulated(size: int, checks: bool) -> Callable[[], object]:
     rng = np.random.default_rng(size)
     a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
     out = np.empty((size, size), np.float16)
-    plan = plan_of(KERNELS, problem_of(a, b.T, None, out, 0.0), Choice(MEDIUM), (1.0, 0.0))
+    plan = plan_of(KERNELS, problem_of(a, b.T, None, out, 0.0), GemmOptions(MEDIUM), (1.0, 0.0))
     return lambda: pd.emulate(plan.kernel, plan.grid, plan.threads, plan.group, checks=checks, **plan.constants)
 
 

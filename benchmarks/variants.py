@@ -39,8 +39,8 @@ from ptxdsl import driver
 from ptxdsl.driver import call
 from ptxdsl.errors import Error
 from ptxdsl.kernels.call.launching.memory import CALLS
-from ptxdsl.kernels.call.products.lines import LineCopies
-from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.call.products.copies import CopiedOperands
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
@@ -257,8 +257,8 @@ def error(kind: str, problem: Problem, launch: Launch, arrays: tuple[Any, ...], 
 def lines_copied(copies: tuple[bool, bool], config: GemmConfig) -> Iterator[None]:
     """Within, gemm() copies the lines of A and of B, or of one, and takes a configuration for the product of these."""
     CALLS.clear()
-    chosen = lambda selection: (config, LineCopies(*copies, 0.0))  # noqa: E731
-    with mock.patch.object(Selection, "chosen", chosen):
+    chosen = lambda selection: (config, CopiedOperands(*copies, 0.0))  # noqa: E731
+    with mock.patch.object(GemmPlanner, "chosen", chosen):
         yield
     CALLS.clear()
 

@@ -89,17 +89,17 @@ class Recorder(Observer):
         block = int(self.residents.ordinals[self.residents.slot[lane]])
         return Thread(block, block // self.residents.cluster_blocks, int(self.residents.thread[lane]))
 
-    def _place(self, is_shared: bool, flat: int, size: int) -> Place:
-        if not is_shared:
+    def _place(self, splits_k: bool, flat: int, size: int) -> Place:
+        if not splits_k:
             return Place(-1, flat, size)
         slot, offset = divmod(flat, self.memory.spaces["shared"].stride)
         return Place(int(self.residents.ordinals[slot]), offset, size)
 
     def _accesses(self, access: Access) -> Iterator[tuple[Thread, Place]]:
-        is_shared = access.region is self.memory.spaces["shared"]
-        if is_shared or access.region is self.memory.spaces["global"]:
+        splits_k = access.region is self.memory.spaces["shared"]
+        if splits_k or access.region is self.memory.spaces["global"]:
             for lane, flat in zip(access.lanes.reshape(-1).tolist(), access.flat.reshape(-1).tolist(), strict=True):
-                yield self._thread(lane), self._place(is_shared, flat, access.size)
+                yield self._thread(lane), self._place(splits_k, flat, access.size)
 
     def _line(self, by: Requester) -> int:
         return by.origin.location.line if by.origin.location is not None else 0

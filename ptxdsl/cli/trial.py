@@ -19,9 +19,9 @@ from ptxdsl import config, driver
 from ptxdsl.cli.process import UsageError
 from ptxdsl.driver import call
 from ptxdsl.errors import Error
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.traits.traits import Traits
@@ -78,7 +78,7 @@ class Trial:
     def traits(self) -> Traits:
         """Return the traits of the kernel that computes the product."""
         a, b, out = self.matrices()
-        return Selection(problem_of(a, b, None, out, 0.0).row_major, Choice(self.config)).traits()
+        return GemmPlanner(problem_of(a, b, None, out, 0.0).row_major, GemmOptions(self.config)).traits()
 
     @property
     def compared_bytes(self) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
@@ -87,7 +87,7 @@ def boxes_stored(*operands, columns=512):
     """How many tensor copies store a tile of 128×256, whose epilogue takes these, of so many columns of the output."""
     a, b, out = (np.zeros(shape, np.float16)[:, :columns] for shape in ((256, 64), (64, 512), (256, 512)))
     problem = problem_of(a, b, None, out, 0.0, add_relu, operands)
-    plan = plan_of(KERNELS, problem, Choice(wgmma(128, 256), epilogue=add_relu), (1.0, 0.0))
+    plan = plan_of(KERNELS, problem, GemmOptions(wgmma(128, 256), epilogue=add_relu), (1.0, 0.0))
     return plan.kernel.ptx(arch="sm_90a", **plan.constants).count("cp.async.bulk.tensor.2d.global.shared::cta")
 
 
@@ -109,7 +109,7 @@ def test_values_that_are_read_ahead_spill_nothing(config):
     a, b, out = (np.zeros(shape, np.float16) for shape in ((256, 64), (64, 384), (256, 384)))
     operands = per_column(np.zeros(385, np.float16)[1:]), per_column(np.zeros(384))
     problem = problem_of(a, b, None, out, 0.0, shifted, operands)
-    plan = plan_of(KERNELS, problem, Choice(config, epilogue=shifted), (1.0, 0.0))
+    plan = plan_of(KERNELS, problem, GemmOptions(config, epilogue=shifted), (1.0, 0.0))
     try:
         resources = plan.kernel.resources("sm_90a", **plan.constants)
     except pd.AssembleError as refusal:

@@ -13,7 +13,13 @@ from ptxdsl.kernels.call.paths.select import select
 from ptxdsl.kernels.candidates.candidate import ALONE
 from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.candidates.sm80 import CONVOLUTIONS, GROUPED, OF_HALVES, candidate
-from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
+from ptxdsl.kernels.candidates.sm90 import (
+    DATA_PARALLEL,
+    HEURISTIC,
+    Decomposition,
+    candidates_of_groups,
+    candidates_of_product,
+)
 from ptxdsl.kernels.choose.estimate import estimate
 from ptxdsl.kernels.choose.products import (
     best,
@@ -170,7 +176,7 @@ class TestWinners:
         shared = next(each for _, each in ranked_products(facts, UNMEASURED) if each.split_k == 2)
         rates = replace(UNMEASURED, winners={class_name(facts): shared.label})
         assert choose_product(facts, rates).split_k == 2
-        assert choose_product(facts, rates, sharing=WHOLE).split_k == 1
+        assert choose_product(facts, rates, decomposition=DATA_PARALLEL).split_k == 1
 
     def test_of_groups(self):
         facts = GroupFacts(64.0, 1408, 2048, 64, Operands(bf16, bf16, batches="strided"))
@@ -197,12 +203,12 @@ class TestWinners:
 class TestSharing:
     @pytest.mark.parametrize("reduction", ["serial", "parallel", "scatter", "cluster"])
     def test_blocks_share_k_as_a_caller_says(self, reduction):
-        for _, config in ranked_products(product(256, 512, 8192), UNMEASURED, Sharing(3, reduction)):
+        for _, config in ranked_products(product(256, 512, 8192), UNMEASURED, Decomposition(3, reduction)):
             assert (config.split_k, config.reduction) == (3, reduction)
 
     def test_batches_do_not_share_k(self):
         batches = product(16, 512, 8192, operands=OPERANDS["batches"])
-        assert all(config.split_k == 1 for _, config in ranked_products(batches, UNMEASURED, ANY))
+        assert all(config.split_k == 1 for _, config in ranked_products(batches, UNMEASURED, HEURISTIC))
 
     def test_all_blocks_that_share_k_are_resident(self):
         facts = product(300, 1024, 8192)

@@ -16,8 +16,8 @@ from ptxdsl.kernels.call.convolutions import conv as calls
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
 from ptxdsl.kernels.call.paths.select import trials
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
-from ptxdsl.kernels.call.products import lines
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products import copies
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d
 from ptxdsl.kernels.epilogue import add_relu, per_column
@@ -118,7 +118,7 @@ class TestChoice:
         how = {"pad": 0, "stride": 1, "dilation": 1, **moves}
         return convolution_of(x, w, None, window(**how), None, ())
 
-    def plan(self, *shapes, choice=Choice(), **moves):  # noqa: B008
+    def plan(self, *shapes, choice=GemmOptions(), **moves):  # noqa: B008
         return calls.chosen_plan(CONVOLUTIONS, self.problem(*shapes, **moves), choice)
 
     @pytest.mark.parametrize(("images", "filters", "moves"), [
@@ -151,11 +151,11 @@ class TestChoice:
 
     def test_all_that_is_tuned_rounds(self):
         problem = self.problem((32, 28, 28, 128), (128, 3, 3), pad=1)
-        timed = [each for _, each in trials(calls.request_of(problem, Choice()))]
+        timed = [each for _, each in trials(calls.request_of(problem, GemmOptions()))]
         assert {(each.config.atom == WGMMA, each.copied) for each in timed} == {(False, ""), (True, "b")}
         for copied in ("", "b"):
             candidate = next(each for each in timed if each.copied == copied)
-            choice = Choice(candidate.config)
+            choice = GemmOptions(candidate.config)
             plan = (
                 calls.by_warpgroups(CONVOLUTIONS, *calls.with_rounded_filters(problem), choice)
                 if copied
@@ -169,7 +169,7 @@ class TestChoice:
         """Their lines begin at no multiple of 16 bytes, those of the copy do."""
         x, room = placed((2, 8, 8, 8), np.float32), placed((16 * 9 * 8 + 1,), np.float32)
         problem = convolution_of(x, room[1:].reshape(16, 3, 3, 8), None, window(1, 1, 1), None, ())
-        plan = calls.chosen_plan(CONVOLUTIONS, problem, Choice())
+        plan = calls.chosen_plan(CONVOLUTIONS, problem, GemmOptions())
         assert [each.kernel for each in plan.before] in ([rows_kernel], [])
 
 
@@ -179,7 +179,7 @@ def test_without_memory_for_the_copy_mma_sync_does(by_wgmma, monkeypatch, rng):
     def refused(*_):
         raise pd.LaunchError("allocating 4096 bytes of workspace: CUDA_ERROR_OUT_OF_MEMORY: out of memory")
 
-    monkeypatch.setattr(lines, "room_for_copy", refused)
+    monkeypatch.setattr(copies, "room_for_copy", refused)
     for x, w in drawn(rng, "3x3"):
         assert np.array_equal(conv2d(x, w, pad=1), convolved(rounded(x), rounded(w), pad=1))
 

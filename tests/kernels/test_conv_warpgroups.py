@@ -14,7 +14,7 @@ from ptxdsl.kernels.call.convolutions.conv import chosen_plan
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.choose.products import ranked_products
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
@@ -304,7 +304,7 @@ def test_the_copying_thread_divides_by_tiles_not_by_lines():
 
 def chosen(image, filters, dtype=np.float16, **moves):
     """The launch of a call without a configuration."""
-    return chosen_plan(CONVOLUTIONS, problem_of(image, filters, dtype, **moves), Choice())
+    return chosen_plan(CONVOLUTIONS, problem_of(image, filters, dtype, **moves), GemmOptions())
 
 
 def problem_of(image, filters, dtype=np.float16, **moves):
@@ -349,7 +349,7 @@ class TestChoice:
         """A matrix is added to sums that lie in shared memory as f32."""
         addend = np.zeros((128, 28, 28, 128), np.float16)
         arrays = (np.empty(shape, np.float16) for shape in ((128, 28, 28, 128), (128, 3, 3, 128), (128, 28, 28, 128)))
-        plan = chosen_plan(CONVOLUTIONS, convolution_of(*arrays, window(1, 1, 1), add_relu, (addend,)), Choice())
+        plan = chosen_plan(CONVOLUTIONS, convolution_of(*arrays, window(1, 1, 1), add_relu, (addend,)), GemmOptions())
         tiling = plan.constants["traits"].tiling
         assert not tiling.pingpong and not tiling.swap_ab
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.candidates.facts import ProductFacts
-from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE
+from ptxdsl.kernels.candidates.sm90 import DATA_PARALLEL, HEURISTIC
 from ptxdsl.kernels.choose.products import choose_product
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
@@ -143,7 +143,7 @@ def test_who_leaves_the_tile_open_gets_one_whose_first_factor_is_what_lies_so(la
     m, n, k = size
     a, b = (zeros(*shape, np.float32) if order == "C" else zeros(*shape[::-1], np.float32).T
             for shape, order in zip(((m, k), (k, n)), layout, strict=True))  # fmt: skip
-    plan = plan_of(KERNELS, problem_of(a, b, None, None, 0.0), Choice(GemmConfig(atom="wgmma")), (1.0, 0.0))
+    plan = plan_of(KERNELS, problem_of(a, b, None, None, 0.0), GemmOptions(GemmConfig(atom="wgmma")), (1.0, 0.0))
     first = {"FF": "a", "CC": "b", "FC": "a" if m > n else "b", "CF": "none"}[layout]
     traits = plan.constants["traits"]
     assert traits.operands.from_registers == first and traits.from_registers == (first != "none")
@@ -160,7 +160,7 @@ BESIDE = {"nothing": (), "a row": (Extra(f32, "n"),), "a matrix and a column": (
 def test_what_is_chosen_has_it_first_and_fits_the_gpu(facts, beside, output, c):
     """Of few rows, few columns and many of both, that blocks share along K or not; stored in boxes or by threads."""
     known = Operands(f32, output, c=c, extras=BESIDE[beside], **facts)
-    for sizes, sharing in product([(1, 8192, 512), (300, 60, 8192), (2048, 512, 512)], [ANY, WHOLE]):
+    for sizes, sharing in product([(1, 8192, 512), (300, 60, 8192), (2048, 512, 512)], [HEURISTIC, DATA_PARALLEL]):
         config = choose_product(ProductFacts(*sizes, 1, known, bool(known.extras)), rates_of(), sharing)
         for in_boxes in (False, output is f16 and config.split_k == 1 and beside != "a matrix and a column"):
             traits = config.traits(replace(known, out_boxes=in_boxes), "sm_90a")
@@ -174,7 +174,7 @@ def test_what_is_chosen_has_it_first_and_fits_the_gpu(facts, beside, output, c):
 def test_no_two_lanes_read_from_a_bank(way, layout, rng):
     a, b = operands(rng, 72, 136, 64, layout)
     config = (WAYS | SWAPPED)[way]
-    plan = plan_of(KERNELS, problem_of(a, b, None, None, 0.0), Choice(config), (1.0, 0.0))
+    plan = plan_of(KERNELS, problem_of(a, b, None, None, 0.0), GemmOptions(config), (1.0, 0.0))
     report = pd.emulate(plan.kernel, plan.grid, plan.threads, plan.group, traffic=True, **plan.constants)
     counted = {each.name: each for each in report.bank_conflicts if each.name == "ld.shared.b32"}
     assert counted and all(each.taken == each.ideal for each in counted.values())

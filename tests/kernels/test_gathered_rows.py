@@ -12,7 +12,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.groups import ragged as call
 from ptxdsl.kernels.call.matrix import array_argument, matrix
 from ptxdsl.kernels.call.paths.groups import with_copies
-from ptxdsl.kernels.call.products.lines import copied_rows
+from ptxdsl.kernels.call.products.copies import copied_rows
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import per_row
 from ptxdsl.kernels.grouped import grouped_gemm_ragged

@@ -7,7 +7,7 @@ from ptxdsl.arrays import strided
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.paths.sm90 import WarpgroupPath
 from ptxdsl.kernels.call.products import plan as call
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import KERNELS, gemm
@@ -120,11 +120,11 @@ def test_batches_are_copied_where_that_pays():
     """Large ones of 16 bits, which mma.sync multiplies else."""
     a, b = (zeros(4 * 4096, 4095, np.float16).reshape(4, 4096, 4095) for _ in "ab")
     b = b.swapaxes(1, 2)
-    launch = call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(), (1.0, 0.0))
+    launch = call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, GemmOptions(), (1.0, 0.0))
     assert [each.kernel for each in launch.before] == [rows_kernel] * 2
     assert [each.constants for each in launch.before] == [{"type": f16, "batched": True}] * 2
     small = problem_of(a[:, :64, :65], b[:, :65, :64], None, None, 0.0).row_major
-    assert call.plan_of(KERNELS, small, Choice(), (1.0, 0.0)).before == ()
+    assert call.plan_of(KERNELS, small, GemmOptions(), (1.0, 0.0)).before == ()
 
 
 @pytest.mark.parametrize(("k", "kernels"), [(2600, set()), (2602, {rows_kernel})])
@@ -135,7 +135,7 @@ def test_lines_are_copied_unless_tma_takes_them(k, kernels):
 
 def plan(m, n, k, config=None):
     a, b = zeros(m, k, np.float16), zeros(n, k, np.float16).T
-    return call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(config), (1.0, 0.0))
+    return call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, GemmOptions(config), (1.0, 0.0))
 
 
 @pytest.mark.parametrize("k", [4095, 4100])
@@ -174,7 +174,7 @@ def test_clusters_bring_lines_in_the_midst_of_sectors_of_large_products(size):
 def test_lines_that_no_map_takes_are_copied_beside_clusters():
     """Those of B begin at multiples of 16 bytes, those of A do not."""
     a, b = zeros(5000, 5004, np.float16)[:, :5000], zeros(5000, 5000, np.float16).T
-    launch = call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(), (1.0, 0.0))
+    launch = call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, GemmOptions(), (1.0, 0.0))
     assert [each.kernel for each in launch.before] == [rows_kernel]
     assert launch.constants["traits"].schedule.multicast == (2, 1)
 

@@ -9,7 +9,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import batched, grouped
 from ptxdsl.kernels.call.launching.memory import CALLS
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
 from ptxdsl.kernels.gemm import gemm
@@ -327,7 +327,7 @@ class TestChoice:
     def test_it_is_as_of_groups(self):
         a, b = [ones("f16", 1024, 512)] * 6, [ones("f16", 512, 4096)] * 6
         group = batched.batch_of({"a": a, "b": b}, (1.0, 0.0)).row_major
-        chosen = batched.grouped_traits(group, Choice())
+        chosen = batched.grouped_traits(group, GemmOptions())
         assert chosen == grouped.traits_of(group, None) and chosen.tiling.stagger
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptxdsl.kernels.candidates.facts import ProductFacts
-from ptxdsl.kernels.candidates.sm90 import WHOLE
+from ptxdsl.kernels.candidates.sm90 import DATA_PARALLEL
 from ptxdsl.kernels.choose.products import choose_product, ranked_products
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
@@ -167,5 +167,5 @@ def test_others_stay_persistent(known):
 
 
 def test_a_schedule_of_the_caller_leaves_them_out():
-    chosen = choose_product(facts((256, 7168, 16384)), rates_of(), WHOLE)
+    chosen = choose_product(facts((256, 7168, 16384)), rates_of(), DATA_PARALLEL)
     assert chosen.split_k == 1

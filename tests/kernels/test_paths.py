@@ -19,7 +19,7 @@ from ptxdsl.kernels.call.paths.select import PATHS, options, path_of, select, tr
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.candidates.facts import ProductFacts, class_name
-from ptxdsl.kernels.candidates.sm90 import WHOLE, Sharing
+from ptxdsl.kernels.candidates.sm90 import DATA_PARALLEL, Decomposition
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, gemm
 from ptxdsl.kernels.product.operands import Operands
@@ -141,8 +141,8 @@ class TestSelection:
             ("sm_90a", request_of(f32), "sm80"),
             ("sm_90a", request_of(e4m3), "sm90"),
             ("sm_90a", request_of(obstacles=[("TMA", "")]), "sm80"),
-            ("sm_90a", request_of(sharing=None, is_scheduled=True), "sm80"),
-            ("sm_90a", request_of(sharing=Sharing(2, "cluster"), is_scheduled=True), "sm90"),
+            ("sm_90a", request_of(decomposition=None, is_scheduled=True), "sm80"),
+            ("sm_90a", request_of(decomposition=Decomposition(2, "cluster"), is_scheduled=True), "sm90"),
         ],
         ids=["wgmma", "another GPU", "float32", "8 bits", "obstacles", "a schedule of the caller", "a cluster"],
     )
@@ -174,7 +174,7 @@ class TestSelection:
 
     def test_what_would_be_selected_is_timed_first(self):
         with pd.config.using(arch="sm_90a"):
-            for request in (request_of(), replace(request_of(), sharing=WHOLE)):
+            for request in (request_of(), replace(request_of(), decomposition=DATA_PARALLEL)):
                 timed = [each.config for _, each in trials(request)]
                 firsts = [option.best[1] for option in options(request)]
                 assert firsts[0] == timed[0] and {*firsts} <= {*timed}

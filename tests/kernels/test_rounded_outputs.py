@@ -11,7 +11,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.products import plan as call
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
@@ -169,7 +169,7 @@ def test_kernels_that_are_chosen_spill_nothing(inputs, output):
 
 def test_lines_that_no_map_takes_are_copied_whatever_the_size():
     a, b, out = zeros(40, 33, np.float16), zeros(48, 40, np.float16), np.zeros((40, 48), NAMES["e4m3"])
-    plan = call.plan_of(KERNELS, problem_of(a, b.T[:33], None, out, 0.0).row_major, Choice(), (1.0, 0.0))
+    plan = call.plan_of(KERNELS, problem_of(a, b.T[:33], None, out, 0.0).row_major, GemmOptions(), (1.0, 0.0))
     assert [each.kernel for each in plan.before] == [rows_kernel]
     assert isinstance(plan.constants["traits"], WarpgroupTraits)
 

@@ -17,12 +17,12 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.paths.sm90 import WarpgroupPath
-from ptxdsl.kernels.call.products import lines
+from ptxdsl.kernels.call.products import copies
 from ptxdsl.kernels.call.products import plan as call
-from ptxdsl.kernels.call.products.configure import Choice
-from ptxdsl.kernels.call.products.lines import LineCopies
+from ptxdsl.kernels.call.products.copies import CopiedOperands
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm
@@ -267,7 +267,7 @@ class TestWithoutMemoryForCopies:
         def refused(*_):
             raise pd.LaunchError("allocating 4096 bytes of workspace: CUDA_ERROR_OUT_OF_MEMORY: out of memory")
 
-        monkeypatch.setattr(lines, "room_for_copy", refused)
+        monkeypatch.setattr(copies, "room_for_copy", refused)
 
     @pytest.mark.exhaustive
     def test_mma_sync_does_without(self, copied, rng):
@@ -291,7 +291,7 @@ class TestChoice:
         return problem_of(a, b, None, None, 0.0).row_major
 
     def plan(self, m, n, k, layout="CF", choice=None):
-        return call.plan_of(KERNELS, self.problem(m, n, k, layout), choice or Choice(), (1.0, 0.0))
+        return call.plan_of(KERNELS, self.problem(m, n, k, layout), choice or GemmOptions(), (1.0, 0.0))
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     @pytest.mark.parametrize(("size", "tile", "left"), [
@@ -319,7 +319,9 @@ class TestChoice:
         plan = self.plan(*size, layout)
         assert plan.before == () and not isinstance(plan.constants["traits"], WarpgroupTraits)
 
-    @pytest.mark.parametrize("choice", [Choice(GemmConfig()), Choice(schedule=Strips())], ids=["tiles", "schedule"])
+    @pytest.mark.parametrize(
+        "choice", [GemmOptions(GemmConfig()), GemmOptions(schedule=Strips())], ids=["tiles", "schedule"]
+    )
     def test_who_chooses_otherwise_gets_none(self, choice):
         plan = self.plan(4096, 4096, 4096, choice=choice)
         assert plan.before == () and not isinstance(plan.constants["traits"], WarpgroupTraits)
@@ -334,7 +336,7 @@ class TestChoice:
     ], ids=["a first", "b first", "any"])  # fmt: skip
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_who_chooses_wgmma_gets_what_is_no_first_factor_transposed_and_cut_off(self, layout, config, copies):
-        plan = self.plan(4096, 4096, 4096, layout, Choice(config))
+        plan = self.plan(4096, 4096, 4096, layout, GemmOptions(config))
         assert [each.kernel for each in plan.before] == [transposed_kernel] * copies[LAYOUTS.index(layout)]
         assert all("rounded" not in each.constants for each in plan.before)
         assert plan.constants["traits"].operands.rounded == "none"
@@ -344,8 +346,8 @@ class TestChoice:
         weights = zeros(4096, 4096, np.float32)
         a = zeros(4 * 4096, 4096, np.float32).reshape(4, 4096, 4096)
         alone, shared = (problem_of(x, weights.T, None, None, 0.0).row_major for x in (a[0], a))
-        rates = Selection(alone, Choice()).rates
-        one, four = ({way.names: way.time for way in lines.ways_to_copy(each, rates)} for each in (alone, shared))
+        rates = GemmPlanner(alone, GemmOptions()).rates
+        one, four = ({way.names: way.time for way in copies.copy_candidates(each, rates)} for each in (alone, shared))
         more = 2 * 3 * alone.a.array.size * 4 / rates.gpu.bandwidth
         assert {names: four[names] - one[names] for names in one} == pytest.approx({"a": more, "b": 0, "ab": more})
 
@@ -354,7 +356,7 @@ class TestChoice:
     def test_all_that_is_tuned_rounds(self, size):
         """By mma.sync, or by wgmma of copies of one or of both."""
         problem = self.problem(size, size, size, "CF")
-        chosen = Selection(problem, Choice())
+        chosen = GemmPlanner(problem, GemmOptions())
         timed = [each for _, each in chosen.candidates()]
         assert {(each.config.atom == WGMMA, each.copied) for each in timed} == {
             (False, ""),
@@ -363,13 +365,13 @@ class TestChoice:
             (True, "ab"),
         }
         for names, left in (("a", "b"), ("b", "a"), ("ab", "none")):
-            choice = Choice(next(each for each in timed if each.copied == names).config)
-            plan = call.plan_of(KERNELS, problem, choice, (1.0, 0.0), LineCopies.named(names))
+            choice = GemmOptions(next(each for each in timed if each.copied == names).config)
+            plan = call.plan_of(KERNELS, problem, choice, (1.0, 0.0), CopiedOperands.named(names))
             assert [each.constants.get("rounded") for each in plan.before] == [True] * len(names)
             assert plan.constants["traits"].operands.rounded == left
 
     def test_tuning_by_schedules_of_the_caller_stays_with_mma_sync(self):
-        chosen = Selection(self.problem(256, 256, 256, "CF"), Choice(schedule=Strips()))
+        chosen = GemmPlanner(self.problem(256, 256, 256, "CF"), GemmOptions(schedule=Strips()))
         assert {each.config.atom for _, each in chosen.candidates()} == {""}
 
 

@@ -18,7 +18,7 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument
 from ptxdsl.kernels.call.paths.path import GroupRequest
 from ptxdsl.kernels.call.paths.select import grouped
-from ptxdsl.kernels.call.products import lines, scheduled
+from ptxdsl.kernels.call.products import copies, scheduled
 from ptxdsl.kernels.candidates.facts import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, add_gelu, per_column, per_row
@@ -439,7 +439,7 @@ def test_sizes_in_host_memory_are_validated():
 
 
 def test_copies_of_more_words_than_32_bits_count_are_refused(monkeypatch):
-    monkeypatch.setattr(lines, "MOST_WORDS", 64)
+    monkeypatch.setattr(copies, "MOST_WORDS", 64)
     message = "`b` is not K-major, as wgmma needs float8_e4m3fn operands to be"
     for run in (
         lambda: scaled_gemm(A, np.ascontiguousarray(B), ONE, ONE, config=LOW),
@@ -746,9 +746,9 @@ FEW_ROWS = [
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("scaling, tiling", FEW_ROWS)
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_kernels_of_few_rows_spill_nothing(scaling, tiling, is_shared):
+def test_kernels_of_few_rows_spill_nothing(scaling, tiling, splits_k):
     """Of whole tiles, and of blocks of a cluster that share K."""
-    schedule = ClusterSplitK(IdentityThreadblockSwizzle(1), 2) if is_shared else Strips()
+    schedule = ClusterSplitK(IdentityThreadblockSwizzle(1), 2) if splits_k else Strips()
     operands = Operands(e4m3, bf16, scaling=Scaling(scaling))
     check_no_spill(warpgroup_gemm_kernel, WarpgroupTraits(tiling, operands, schedule))
 

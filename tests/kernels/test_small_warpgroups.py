@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.candidates.sm90 import MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS
 from ptxdsl.kernels.choose.products import choose_product
@@ -202,7 +202,7 @@ def test_refusals(which):
 class TestChoice:
     def chosen(self, m, n, k, **how):
         a, b = zeros(m, k, np.float16), zeros(n, k, np.float16).T
-        return Selection(problem_of(a, b, None, None, 0.0), Choice(**how)).traits()
+        return GemmPlanner(problem_of(a, b, None, None, 0.0), GemmOptions(**how)).traits()
 
     @pytest.mark.parametrize("m", [1, 16, 32])
     def test_few_rows_are_swapped(self, m):
@@ -224,13 +224,13 @@ class TestChoice:
 
     def test_batches_do_not_share_k(self):
         a, b = np.zeros((2, 16, 8192), np.float16), np.zeros((2, 512, 8192), np.float16).swapaxes(1, 2)
-        traits = Selection(problem_of(a, b, None, None, 0.0), Choice()).traits()
+        traits = GemmPlanner(problem_of(a, b, None, None, 0.0), GemmOptions()).traits()
         assert traits.schedule.cluster is None and not traits.schedule.shares
 
     def test_a_schedule_of_the_caller_replaces_what_is_chosen(self):
         a = np.zeros((16, 4096), ml_dtypes.float8_e4m3fn)
-        traits = Selection(
-            problem_of(a, np.zeros((64, 4096), a.dtype).T, None, None, 0.0), Choice(schedule=PERSISTENT)
+        traits = GemmPlanner(
+            problem_of(a, np.zeros((64, 4096), a.dtype).T, None, None, 0.0), GemmOptions(schedule=PERSISTENT)
         ).traits()
         assert traits.schedule == Persistent(PERSISTENT)
 

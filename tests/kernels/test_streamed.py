@@ -9,9 +9,9 @@ import pytest
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.paths import tma
 from ptxdsl.kernels.call.paths.tma import streaming
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
@@ -29,7 +29,7 @@ def streamed_of(m, n, k, batches=(), config=TILE):
     """The operand that is streamed of a product of bf16."""
     a, b, out = (np.empty((*batches, *shape), ml_dtypes.bfloat16) for shape in ((m, k), (n, k), (m, n)))  # not touched
     problem = problem_of(a, b.swapaxes(-1, -2), None, out, 0.0)
-    traits = Selection(problem, Choice(config)).traits()
+    traits = GemmPlanner(problem, GemmOptions(config)).traits()
     return streaming(problem, traits, CACHE).operands.streamed
 
 

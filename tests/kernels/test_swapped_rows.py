@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.candidates.facts import ProductFacts
-from ptxdsl.kernels.candidates.sm90 import ANY
+from ptxdsl.kernels.candidates.sm90 import HEURISTIC
 from ptxdsl.kernels.choose.products import choose_product, ranked_products
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
@@ -45,8 +45,8 @@ def facts(shape, inputs=bf16, output=None, computes=False):
     return ProductFacts(*shape, 1, Operands(inputs, output or inputs), computes)
 
 
-def chosen(shape, *types, sharing=ANY, **how):
-    return choose_product(facts(shape, *types, **how), rates_of(), sharing)
+def chosen(shape, *types, decomposition=HEURISTIC, **how):
+    return choose_product(facts(shape, *types, **how), rates_of(), decomposition)
 
 
 WAYS = {
@@ -87,7 +87,7 @@ FOURS = ClusterStrips((1, 4))
 
 def test_they_are_what_a_call_takes():
     a, b = zeros(160, 4096, np.float16), zeros(4096, 4096, np.float16).T
-    traits = Selection(problem_of(a, b, None, None, 0.0), Choice()).traits()
+    traits = GemmPlanner(problem_of(a, b, None, None, 0.0), GemmOptions()).traits()
     assert (traits.tile, traits.tiling.swap_ab, traits.tiling.stages) == ((80, 64, 64), True, 12)
     assert traits.schedule == PAIRS
 
@@ -105,7 +105,7 @@ def test_all_that_is_chosen_from_can_be_launched(m, type):
         a, b, out = arrays
         problem = problem_of(a, b.T, None, out, 0.0)
         for _, config in ranked_products(facts((m, n, k), known), rates_of()):
-            traits = Selection(problem, Choice(config)).traits()
+            traits = GemmPlanner(problem, GemmOptions(config)).traits()
             assert traits.shared_bytes + traits.static_bytes <= shared_bytes("sm_90a")
 
 

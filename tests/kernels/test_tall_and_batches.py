@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -28,7 +28,7 @@ def chosen(*shape):
     *batches, m, n, k = shape
     a, b, out = (placed((*batches, *extents), np.float16) for extents in ((m, k), (n, k), (m, n)))
     problem = problem_of(a, b.swapaxes(-1, -2), None, out, 0.0)
-    return Selection(problem, Choice()).traits()
+    return GemmPlanner(problem, GemmOptions()).traits()
 
 
 @pytest.mark.parametrize(

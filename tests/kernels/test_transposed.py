@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.products import lines
+from ptxdsl.kernels.call.products import copies
 from ptxdsl.kernels.call.products import plan as call
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
@@ -204,8 +204,8 @@ def test_poisoned_workspaces_leave_no_trace(monkeypatch, rng):
 
     a, b = integers(rng, (49, 70), "e4m3", "F", 3), integers(rng, (70, 33), "e4m3", "C", 1)
     problem = problem_of(a, b, None, None, 0.0).row_major
-    monkeypatch.setattr(lines.np, "empty", poisoned)
-    plan = call.plan_of(KERNELS, problem, Choice(), (1.0, 0.0))
+    monkeypatch.setattr(copies.np, "empty", poisoned)
+    plan = call.plan_of(KERNELS, problem, GemmOptions(), (1.0, 0.0))
     monkeypatch.undo()
     monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
     assert [each.kernel for each in plan.before] == [transposed_kernel] * 2
@@ -236,7 +236,7 @@ class TestChoice:
             zeros(*shape, NAMES[inputs]) if order == "C" else zeros(*shape[::-1], NAMES[inputs]).T
             for shape, order in zip(((m, k), (k, n)), layout, strict=True)
         )
-        return call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(config), (1, 0))
+        return call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, GemmOptions(config), (1, 0))
 
     @pytest.mark.parametrize(("layout", "copies"), [("CF", 0), ("CC", 1), ("FF", 1), ("FC", 2)])
     @pytest.mark.parametrize(("inputs", "size"), [("e4m3", 64), ("e4m3", 4096), ("s8", 4096), ("u8", 8192)])
@@ -285,7 +285,7 @@ ALONG_K = "`b` is not K-major, as wgmma needs {} operands to be"
     ("s8", tiles("s8"), "pass a row-major `a` and a column-major `b`, or leave atom out"),
 ])  # fmt: skip
 def test_copies_of_more_words_than_32_bits_count_are_refused(inputs, config, help, monkeypatch):
-    monkeypatch.setattr(lines, "MOST_WORDS", 64)
+    monkeypatch.setattr(copies, "MOST_WORDS", 64)
     a = np.zeros((64, 64), NAMES[inputs])
     out = np.full((64, 64), 7, np.float32)
     with pytest.raises(pd.LaunchError) as caught:
@@ -297,7 +297,7 @@ def test_copies_of_more_words_than_32_bits_count_are_refused(inputs, config, hel
 
 def test_batches_of_more_words_than_32_bits_count_are_refused(monkeypatch):
     """Of all matrices: each alone has fewer."""
-    monkeypatch.setattr(lines, "MOST_WORDS", 2 * 64 * 3)
+    monkeypatch.setattr(copies, "MOST_WORDS", 2 * 64 * 3)
     out = np.full((2, 64, 64), 7, np.float32)
     with pytest.raises(pd.LaunchError) as caught:
         gemm(BATCH, BATCH.reshape(2, 33, 64), out=out)

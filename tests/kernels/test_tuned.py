@@ -25,9 +25,9 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.paths.select import trials as all_trials
 from ptxdsl.kernels.call.paths.select import trials_of_class
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject
 from ptxdsl.kernels.candidates.facts import ProductFacts, class_name
 from ptxdsl.kernels.candidates.sm80 import SMALL
@@ -65,7 +65,7 @@ def halves(*shape):
 
 
 def selection(a, b, choice=None, **options):
-    return Selection(problem_of(a, b, None, None, 0.0).row_major, choice or Choice(), **options)
+    return GemmPlanner(problem_of(a, b, None, None, 0.0).row_major, choice or GemmOptions(), **options)
 
 
 def called(out, a, b, c=None, factors=(1, 0), schedule=None):
@@ -130,11 +130,11 @@ class TestCandidates:
 
     def test_those_of_a_schedule_are_of_that_schedule(self):
         with settings.using(arch="sm_90a"):
-            shared = candidates(256, 256, 2048, Choice(split_k=2, reduction="cluster"))
+            shared = candidates(256, 256, 2048, GemmOptions(split_k=2, reduction="cluster"))
             assert {each.kind for _, each in shared} == {"wgmma cluster"}
             schedule = PersistentScheduler()
-            for _, each in candidates(256, 256, 2048, Choice(schedule=schedule)):
-                config = selection(aligned(256, 2048), aligned(2048, 256), Choice(each.config, schedule)).config()
+            for _, each in candidates(256, 256, 2048, GemmOptions(schedule=schedule)):
+                config = selection(aligned(256, 2048), aligned(2048, 256), GemmOptions(each.config, schedule)).config()
                 assert config.schedule == schedule
 
     @pytest.mark.parametrize("inputs", ["e4m3", "s8"])
@@ -149,11 +149,11 @@ class TestCandidates:
 
     def test_outputs_to_which_wgmma_alone_rounds_are_for_it(self):
         a, out = aligned(128, 128), np.zeros((128, 128), NAMES["e5m2"])
-        chosen = Selection(problem_of(a, a, None, out, 0.0).row_major, Choice())
+        chosen = GemmPlanner(problem_of(a, a, None, out, 0.0).row_major, GemmOptions())
         assert chosen.candidates() == []
         with settings.using(arch="sm_90a"):
             known = chosen.candidates()
-            shared = Selection(chosen.problem, Choice(schedule=PersistentScheduler())).candidates()
+            shared = GemmPlanner(chosen.problem, GemmOptions(schedule=PersistentScheduler())).candidates()
         assert {each.config.atom for _, each in known} == {each.config.atom for _, each in shared} == {WGMMA}
 
     def test_lists_go_by_either_path(self):
@@ -195,7 +195,7 @@ class TestCandidates:
         b[rng.integers(0, k, n), np.arange(n)] = 1
         expected = a.astype(np.float64) @ b.astype(np.float64)
         left, right, like = where.array(a), where.array(b), where.array(np.zeros((m, n), NAMES[output]))
-        chosen = Selection(problem_of(left, right, None, like, 0.0).row_major, Choice())
+        chosen = GemmPlanner(problem_of(left, right, None, like, 0.0).row_major, GemmOptions())
         firsts = {each.kind + each.copied: each for each in reversed(promising(chosen.candidates()))}
         assert any(each.config.atom == WGMMA and each.copied for each in firsts.values())
         for each in firsts.values():
@@ -236,9 +236,9 @@ class TestCandidates:
         )
         images, filters = where.array(x), where.array(w)
         problem = convolution_of(images, filters, None, Window(((0, 0), (0, 0)), (1, 1), (1, 1)), None, ())
-        known = all_trials(conv_calls.request_of(problem, Choice()))
+        known = all_trials(conv_calls.request_of(problem, GemmOptions()))
         assert {each.config.atom for _, each in known} == {"", WGMMA}
-        chosen = conv_calls.chosen_plan(CONVOLUTIONS, problem, Choice())
+        chosen = conv_calls.chosen_plan(CONVOLUTIONS, problem, GemmOptions())
         firsts = {each.kind: each for each in reversed(promising(known))}
         assert chosen.constants["traits"].tile in {each.config.tile for each in promising(known)[:2]}
         for each in firsts.values():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ptxdsl import config, f16, f32, f64, s8, s32
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.candidates.sm80 import OF_BYTES, OF_WORDS
 from ptxdsl.kernels.choose.products import ranked_by_warps
@@ -196,7 +196,7 @@ def test_infinities_and_every_nan_stay_what_they_are(name):
 @pytest.mark.parametrize("orders", list(product(ORDERS, ORDERS)), ids="-".join)
 def test_bytes_are_read_by_ldmatrix_however_they_lie(orders, rng):
     a, b = matrix(rng, (32, 32), orders[0], "s8"), matrix(rng, (32, 32), orders[1], "s8")
-    made = Selection(problem_of(a, b, None, np.zeros((32, 32), np.int32), 0.0), Choice()).traits()
+    made = GemmPlanner(problem_of(a, b, None, np.zeros((32, 32), np.int32), 0.0), GemmOptions()).traits()
     text = gemm_kernel.ptx(traits=made)
     trans = (orders[0] == "column") + (orders[1] == "row")
     assert bool(trans) == ("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" in text)
@@ -210,7 +210,7 @@ def test_float64_takes_the_wide_instruction_where_there_is_one(arch, mnemonic, r
     with config.using(arch=arch):
         check(machine("emulator"), rng, case)
         a = np.ones((8, 8))
-        made = Selection(problem_of(a, a, None, a.copy(), 0.0), Choice()).traits()
+        made = GemmPlanner(problem_of(a, a, None, a.copy(), 0.0), GemmOptions()).traits()
         assert f"mma.sync.aligned.{mnemonic}.row.col.f64" in gemm_kernel.ptx(traits=made)
 
 
@@ -219,7 +219,7 @@ def test_a_configuration_keeps_its_atom(rng):
     made = GemmConfig(tile=(32, 32, 32), warp=(16, 16), stages=2, atom="mma.m16n8k8.f64.f64")
     with config.using(arch="sm_90"):
         assert "m16n8k8" in gemm_kernel.ptx(
-            traits=Selection(problem_of(a, a, None, a.copy(), 0.0), Choice(made)).traits()
+            traits=GemmPlanner(problem_of(a, a, None, a.copy(), 0.0), GemmOptions(made)).traits()
         )
         assert np.allclose(gemm(a, a, config=made), a @ a, rtol=0, atol=1e-13)
 

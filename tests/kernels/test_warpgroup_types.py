@@ -13,10 +13,10 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.matrix import matrix
-from ptxdsl.kernels.call.products import lines
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products import copies
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
@@ -146,9 +146,9 @@ class TestNoK:
 
     def test_memory_of_a_workspace_stands_for_matrices(self, monkeypatch):
         """On a GPU: lines that tensor copies bring, and that nothing copies before."""
-        monkeypatch.setattr(lines, "room", lambda *_: 4096)
+        monkeypatch.setattr(copies, "room", lambda *_: 4096)
         old = matrix("a", np.zeros((3, 70, 0), np.float16), batched=True)
-        new = lines.zeros(old, (0, 0))
+        new = copies.zeros(old, (0, 0))
         assert (new.pointer, new.shape, new.batches, new.stride) == (4096, (70, 1), None, 16)
         assert new.is_mappable and new.is_in_sectors
 
@@ -286,7 +286,7 @@ def test_kernels_that_are_chosen_spill_nothing(inputs, output, c):
 class TestChoice:
     def chosen(self, inputs, m, n, k, orders=("C", "F")):
         a, b = np.zeros((m, k), NAMES[inputs], orders[0]), np.zeros((k, n), NAMES[inputs], orders[1])
-        return Selection(problem_of(a, b, None, None, 0.0), Choice()).traits()
+        return GemmPlanner(problem_of(a, b, None, None, 0.0), GemmOptions()).traits()
 
     @every_input
     def test_large_products_go_by_warpgroups(self, inputs):
@@ -311,7 +311,7 @@ class TestTileThatIsLeftOut:
 
     def traits(self, inputs, size, **choice):
         a, b = zeros(size, size, NAMES[inputs]), zeros(size, size, NAMES[inputs]).T
-        return Selection(problem_of(a, b, None, None, 0.0), Choice(**{"config": self.BARE, **choice})).traits()
+        return GemmPlanner(problem_of(a, b, None, None, 0.0), GemmOptions(**{"config": self.BARE, **choice})).traits()
 
     @pytest.mark.parametrize("size", [128, 1024, 4096])
     @pytest.mark.parametrize("inputs", ["bf16", "e4m3"])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
@@ -184,7 +184,7 @@ def test_kernels_that_are_chosen_spill_nothing(output, tile, boxes, c):
 class TestChoice:
     def chosen(self, m, n, k, order="C"):
         a, b = np.zeros((m, k), np.float16, order), np.zeros((k, n), np.float16)
-        return Selection(problem_of(a, b, None, None, 0.0), Choice()).traits()
+        return GemmPlanner(problem_of(a, b, None, None, 0.0), GemmOptions()).traits()
 
     def test_large_products_go_by_warpgroups(self):
         traits = self.chosen(1024, 2048, 512)

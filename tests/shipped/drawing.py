@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.choose.products import ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -80,10 +80,10 @@ class Draw:
     def tiles_of(self, problem: GemmProblem, epilogue: Callable[..., Any] | None = None) -> GemmConfig | None:
         """One of those that the choice for a product is made of, as it may be tuned to, or None: the best. Of float32,
         whose copies are rounded where it is tuned, one of those that a caller may ask for."""
-        selection = Selection(problem.row_major, Choice(epilogue=epilogue))
+        planner = GemmPlanner(problem.row_major, GemmOptions(epilogue=epilogue))
         if problem.a.type is f32:
-            return self.candidate(ranked_products(selection.facts, selection.rates))
-        return self.tuned(selection.candidates())
+            return self.candidate(ranked_products(planner.facts, planner.rates))
+        return self.tuned(planner.candidates())
 
     def tuned(self, known: Sequence[tuple[float, TuningCandidate]]) -> GemmConfig | None:
         """One of those that may be tuned to for operands as they lie, or None."""

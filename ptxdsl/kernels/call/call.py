@@ -13,7 +13,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, common_library, key_of
 from ptxdsl.kernels.call.paths.path import Path, Request
 from ptxdsl.kernels.call.paths.select import PATHS, trials_of_class
-from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused
+from ptxdsl.kernels.call.products.options import GemmOptions, check_is_config, fused
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, timed_output, tuned, wants_tuning, with_best
 from ptxdsl.kernels.candidates.facts import class_name
 from ptxdsl.kernels.choose.promising import TuningCandidate
@@ -53,7 +53,7 @@ class CheckedCall(ABC):
     out: Any
     kernels: Any
     paths: Sequence[Path] = PATHS
-    said = ""  # the options of the caller that tables of measured winners do not know
+    class_suffix = ""  # the options of the caller that tables of measured winners do not know
 
     @property
     def device_stream(self) -> tuple[int | None, int]:
@@ -73,7 +73,7 @@ class CheckedCall(ABC):
     @property
     def shape_class(self) -> str:
         """The name of the shape class in tables of measured winners, with the options that these do not know."""
-        return class_name(self.request.facts, self.request.form) + self.said
+        return class_name(self.request.facts, self.request.form) + self.class_suffix
 
     def candidates(self) -> Candidates:
         """Return what may be timed for the shape class, none if there is nothing to multiply."""
@@ -152,14 +152,14 @@ class PublicCall:
         return specialise(config, epilogue=self.epilogue)
 
     @property
-    def choice(self) -> Choice:
+    def gemm_options(self) -> GemmOptions:
         """The options of a call that decide about its kernel, if the last ones are a schedule, a split of K and a
         reduction. Raises LaunchError for values that these never have."""
         *_, schedule, split_k, reduction, _ = self.options
         config: Any = None if wants_tuning(self.config) else self.config
-        choice = Choice(config, schedule, split_k, reduction, self.epilogue)
-        choice.check()
-        return choice
+        options = GemmOptions(config, schedule, split_k, reduction, self.epilogue)
+        options.check()
+        return options
 
     def launch(self, key: Hashable) -> Any:
         """Check the arrays, plan the launch, carry it out and remember it by a key. Return the output."""

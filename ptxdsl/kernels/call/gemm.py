@@ -7,10 +7,10 @@ from ptxdsl.kernels.call.groups.batched import BatchCall, is_list
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.paths.path import Request
 from ptxdsl.kernels.call.paths.select import path_of
-from ptxdsl.kernels.call.products.lines import LineCopies, with_k
+from ptxdsl.kernels.call.products.copies import CopiedOperands, with_k
 from ptxdsl.kernels.call.products.plan import plan_of
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
 
@@ -28,25 +28,25 @@ class GemmCall(CheckedCall):
     problem: GemmProblem
 
     def __init__(self, call: PublicCall) -> None:
-        (out, a, b, c, *_), choice = call.arrays, call.choice
-        self.kernels, self.choice, self.factors = call.kernels, choice, call.factors
-        problem = problem_of(a, b, c, out, call.beta, choice.epilogue, call.operands).scaled(call.alpha)
-        asks_tma = isinstance(choice.config, GemmConfig) and path_of(choice.config).uses_tma
+        (out, a, b, c, *_), options = call.arrays, call.gemm_options
+        self.kernels, self.options, self.factors = call.kernels, options, call.factors
+        problem = problem_of(a, b, c, out, call.beta, options.epilogue, call.operands).scaled(call.alpha)
+        asks_tma = isinstance(options.config, GemmConfig) and path_of(options.config).uses_tma
         problem = with_k(problem, asks_tma)
         self.out, self.problem = problem.out.owner, problem.row_major
-        self.selection, self.said = Selection(self.problem, choice), choice.said
+        self.planner, self.class_suffix = GemmPlanner(self.problem, options), options.class_suffix
 
     @property
     def request(self) -> Request:
         """The request to the paths."""
-        return self.selection.request
+        return self.planner.request
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
-        problem, choice = self.problem, self.choice._replace(config=config)
-        copies = LineCopies.named(copied) if copied else None
-        return plan_of(self.kernels, problem, choice, self.factors, copies)
+        problem, options = self.problem, self.options._replace(config=config)
+        copies = CopiedOperands.named(copied) if copied else None
+        return plan_of(self.kernels, problem, options, self.factors, copies)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        return self.selection.candidates()
+        return self.planner.candidates()

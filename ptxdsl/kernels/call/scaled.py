@@ -28,11 +28,11 @@ from ptxdsl.kernels.call.matrix import (
 from ptxdsl.kernels.call.paths.kernel import check_mappable, configure
 from ptxdsl.kernels.call.paths.path import Request
 from ptxdsl.kernels.call.paths.select import select
-from ptxdsl.kernels.call.products.configure import check_not_split
-from ptxdsl.kernels.call.products.lines import as_wgmma_reads, with_k, zeros
+from ptxdsl.kernels.call.products.copies import as_wgmma_reads, with_k, zeros
+from ptxdsl.kernels.call.products.options import check_not_split
 from ptxdsl.kernels.call.products.plan import check_factors, planned_with
+from ptxdsl.kernels.call.products.planner import facts_of, is_stored_in_boxes
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written, problem_of
-from ptxdsl.kernels.call.products.selection import facts_of, is_stored_in_boxes
 from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.candidates.candidate import PERSISTENT
 from ptxdsl.kernels.candidates.facts import ProductFacts

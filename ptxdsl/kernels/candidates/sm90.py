@@ -62,31 +62,33 @@ FROM_REGISTERS = 7.0  # microseconds, times columns, by which an iteration is lo
 BLOCK_SCALED_WIDEST = 128, 256  # whose warpgroups multiply halves of the columns
 
 
-class Sharing(NamedTuple):
-    """What a caller says of the K of tiles: the number of `slices`, or 0 for the best; the `reduction`; or the
-    `blocks` of stream-K."""
+class Decomposition(NamedTuple):
+    """The decomposition of the K of tiles that a caller asks for: the number of `slices`, or 0 for the best; the
+    `reduction`; or the `blocks` of stream-K."""
 
     slices: int = 0
     reduction: str = ""
     blocks: int = 0
 
     @property
-    def is_shared(self) -> bool:
+    def splits_k(self) -> bool:
         return self.slices > 1 or self.blocks > 0
 
 
-ANY, WHOLE = Sharing(), Sharing(slices=1)
+HEURISTIC, DATA_PARALLEL = Decomposition(), Decomposition(slices=1)
 
 
-def candidates_of_product(facts: ProductFacts, multiprocessors: int, sharing: Sharing = ANY) -> list[Candidate]:
-    """The candidates of a product, a batch, or a convolution. Blocks share K only while all of them are resident."""
+def candidates_of_product(
+    facts: ProductFacts, multiprocessors: int, decomposition: Decomposition = HEURISTIC
+) -> list[Candidate]:
+    """Return the candidates of a product, a batch or a convolution. Blocks share K only if all of them are resident."""
     if facts.kind is ProductKind.WGRAD:
         return list(_gradients(facts, multiprocessors))
     known: list[Candidate] = []
     for tile, swap_ab in tiles(facts):
-        if not sharing.is_shared:
-            known += _whole(facts, tile, swap_ab, multiprocessors if sharing == ANY else 0)
-        if sharing == ANY and not facts.operands.is_batched:
+        if not decomposition.splits_k:
+            known += _whole(facts, tile, swap_ab, multiprocessors if decomposition == HEURISTIC else 0)
+        if decomposition == HEURISTIC and not facts.operands.is_batched:
             count = facts.tiles(tile)
             most = min(MOST_BLOCKS, _iterations(facts) // LEAST_SLICE, int(multiprocessors * RESIDENT // count))
             for slices in range(2, most + 1):
@@ -94,18 +96,18 @@ def candidates_of_product(facts: ProductFacts, multiprocessors: int, sharing: Sh
             slices = int(min(multiprocessors // count, _iterations(facts) // LEAST_SLICE))
             if tile == SCATTERED and slices > 1:
                 known += _split(facts, tile, swap_ab, slices, "scatter", multiprocessors)
-        elif sharing.blocks:
-            known += _streamed(facts, tile, swap_ab, sharing.blocks, multiprocessors)
-        elif sharing.is_shared:
-            known += _split(facts, tile, swap_ab, sharing.slices, sharing.reduction, 0)
-    if not sharing.is_shared:
+        elif decomposition.blocks:
+            known += _streamed(facts, tile, swap_ab, decomposition.blocks, multiprocessors)
+        elif decomposition.splits_k:
+            known += _split(facts, tile, swap_ab, decomposition.slices, decomposition.reduction, 0)
+    if not decomposition.splits_k:
         known += _pingpong(facts, multiprocessors)
         known += _multicast(facts)
     return [each for each in known if _has_registers(each, facts)]
 
 
 def candidates_of_groups(facts: Facts) -> list[Candidate]:
-    """The candidates of groups of rows and of lists, whose persistent blocks draw their tiles."""
+    """Return the candidates of groups of rows and of lists, whose persistent blocks draw their tiles."""
     operands, known = facts.operands, []
     shapes = [(tile, False) for tile in GROUPED if not spills(tile, operands)]
     shapes += [(tile, True) for tile in GROUPED_PINGPONG if isinstance(facts, GroupFacts) and operands.inputs in TURNED]

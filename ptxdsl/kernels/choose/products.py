@@ -9,7 +9,13 @@ from dataclasses import replace
 from ptxdsl.kernels.candidates.candidate import IN_COLUMNS, IN_ROWS, Candidate
 from ptxdsl.kernels.candidates.facts import Facts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.candidates.sm80 import candidate, candidates_of_convolutions, candidates_of_products, of_groups
-from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
+from ptxdsl.kernels.candidates.sm90 import (
+    DATA_PARALLEL,
+    HEURISTIC,
+    Decomposition,
+    candidates_of_groups,
+    candidates_of_product,
+)
 from ptxdsl.kernels.choose.estimate import estimate
 from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.config import GemmConfig, specialise
@@ -43,21 +49,23 @@ def best(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> GemmConf
     return next((config for _, config in ranked if wanted and config.label == wanted), ranked[0][1])
 
 
-def ranked_products(facts: ProductFacts, rates: Rates, sharing: Sharing = ANY) -> Ranked:
+def ranked_products(facts: ProductFacts, rates: Rates, decomposition: Decomposition = HEURISTIC) -> Ranked:
     """Return the configurations of the sm_90a path with their estimates, the fastest first."""
     if facts.operands.from_registers is Side.B:
-        return [(time, transposed(config, facts)) for time, config in ranked_products(facts.swapped, rates, sharing)]
+        return [
+            (time, transposed(config, facts)) for time, config in ranked_products(facts.swapped, rates, decomposition)
+        ]
     known = _at_least_one(facts)
-    return rank(candidates_of_product(known, rates.multiprocessors, sharing), known, rates)
+    return rank(candidates_of_product(known, rates.multiprocessors, decomposition), known, rates)
 
 
-def choose_product(facts: ProductFacts, rates: Rates, sharing: Sharing = ANY) -> GemmConfig | None:
+def choose_product(facts: ProductFacts, rates: Rates, decomposition: Decomposition = HEURISTIC) -> GemmConfig | None:
     """Return the configuration of the sm_90a path that should take the least time; None if no blocks share K as the
     caller says."""
-    ranked = ranked_products(facts, rates, sharing)
+    ranked = ranked_products(facts, rates, decomposition)
     if not ranked:
         return None
-    return best(ranked, facts, rates) if sharing == ANY else ranked[0][1]
+    return best(ranked, facts, rates) if decomposition == HEURISTIC else ranked[0][1]
 
 
 def ranked_by_warps(facts: ProductFacts, arch: str, rates: Rates, scheduled: bool = False) -> Ranked:
@@ -94,7 +102,7 @@ def ranked_groups(facts: Facts, rates: Rates) -> Ranked:
 
 def usual_tile(facts: ProductFacts, rates: Rates) -> tuple[int, int, int]:
     """Return the tile of whole tiles for a caller who chooses wgmma and no tile: the faster of two."""
-    ranked = ranked_products(facts._replace(kind=ProductKind.GEMM), rates, WHOLE)
+    ranked = ranked_products(facts._replace(kind=ProductKind.GEMM), rates, DATA_PARALLEL)
     known = (config.tile for _, config in ranked if config.tile[:2] in USUAL_TILES and not config.swap_ab)
     return next(known, (*USUAL_TILES[0], 128 // facts.operands.inputs.bytes))
 

@@ -19,13 +19,13 @@ from ptxdsl.kernels.call.paths.kernel import is_read_by_wgmma
 from ptxdsl.kernels.call.paths.path import ConvolutionRequest, InputLayout, Refusal
 from ptxdsl.kernels.call.paths.select import select, trials
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice, check_is_config
-from ptxdsl.kernels.call.products.lines import LineCopies, is_rounded, time_to_copy
+from ptxdsl.kernels.call.products.copies import CopiedOperands, is_rounded, time_to_copy
+from ptxdsl.kernels.call.products.options import GemmOptions, check_is_config
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
-from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.candidates.sm90 import ANY
+from ptxdsl.kernels.candidates.sm90 import HEURISTIC
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -38,7 +38,7 @@ from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
 FEW = 1.7  # the factor by which the sm_80 path is slower with pixels of a word or less
-ROUNDED_FILTERS = LineCopies.named("b")  # float32 filters are copied, and pixels rounded in registers
+ROUNDED_FILTERS = CopiedOperands.named("b")  # float32 filters are copied, and pixels rounded in registers
 
 
 class ConvolutionKernels(NamedTuple):
@@ -65,21 +65,21 @@ class ConvolutionCall(CheckedCall):
 
     def __init__(self, call: PublicCall) -> None:
         out, x, w, *_ = call.arrays
-        self.kernels, self.choice = call.kernels, call.choice
+        self.kernels, self.options = call.kernels, call.gemm_options
         self.problem = convolution_of(x, w, out, window(*call.verbatim), call.epilogue, call.operands)
-        self.out, self.said = self.problem.product.out.owner, call.choice.said
+        self.out, self.class_suffix = self.problem.product.out.owner, call.gemm_options.class_suffix
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
-        choice = self.choice._replace(config=config)
+        options = self.options._replace(config=config)
         if copied:
-            return by_warpgroups(self.kernels, *with_rounded_filters(self.problem), choice)
-        return chosen_plan(self.kernels, self.problem, choice)
+            return by_warpgroups(self.kernels, *with_rounded_filters(self.problem), options)
+        return chosen_plan(self.kernels, self.problem, options)
 
     @property
     def request(self) -> ConvolutionRequest:
         """The request to the paths."""
-        return request_of(self.problem, self.choice)
+        return request_of(self.problem, self.options)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed, for this convolution: those of a class differ in their windows."""
@@ -87,22 +87,22 @@ class ConvolutionCall(CheckedCall):
         return trials(self.request) if product.m and product.n and product.k else []
 
 
-def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
+def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, options: GemmOptions) -> LaunchPlan | None:
     """Return the launch of a convolution; None if there is nothing to write."""
-    check_is_config(choice.config)
+    check_is_config(options.config)
     product = problem.product
-    if choice.config is None and (product.a.type not in FP8 or target(problem.device_stream[0]) == ARCH):
-        request = request_of(problem, choice)
+    if options.config is None and (product.a.type not in FP8 or target(problem.device_stream[0]) == ARCH):
+        request = request_of(problem, options)
         config, copied = select(request)
         if copied:
             with suppress(LaunchError):  # a GPU has no memory for the copy, which the sm_80 path does without
                 rounded = with_rounded_filters(problem)
-                return by_warpgroups(kernels, *rounded, choice._replace(config=config))
+                return by_warpgroups(kernels, *rounded, options._replace(config=config))
             config, _ = select(replace(request, copies=()))
-        choice = choice._replace(config=config)
+        options = options._replace(config=config)
     has_outputs = bool(product.m and product.n)
-    if choice.config is not None and choice.config.atom == WGMMA:
-        return by_warpgroups(kernels, problem, (), choice) if has_outputs else None
+    if options.config is not None and options.config.atom == WGMMA:
+        return by_warpgroups(kernels, problem, (), options) if has_outputs else None
     if product.a.type in FP8:
         check_windows(problem, *_why_windows(problem))
         raise LaunchError(
@@ -110,11 +110,11 @@ def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choic
             f"{target(problem.device_stream[0])}",
             help=f"convert it to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
         )
-    traits = Selection(product, choice).traits()
+    traits = GemmPlanner(product, options).traits()
     return plan_of(kernels.warps, problem, traits) if has_outputs else None
 
 
-def request_of(problem: Convolution, choice: Choice) -> ConvolutionRequest:
+def request_of(problem: Convolution, options: GemmOptions) -> ConvolutionRequest:
     """Return what the paths are asked for. TMA loads images of few channels after they are packed, and float32 filters
     are rounded in a copy; packing does not round. 8-bit floats have no other path."""
     product, packing, facts = problem.product, packing_of(problem), window_facts(problem)
@@ -122,7 +122,7 @@ def request_of(problem: Convolution, choice: Choice) -> ConvolutionRequest:
     obstacles: list[Refusal] = [] if packing else list(misfits(problem))
     if not is_read_by_wgmma(product.a, product.b):
         obstacles.append((f"`x` is {describe_type(inputs)}, which wgmma does not multiply", ""))
-    if choice.split_k not in (None, 1) and inputs not in FP8:
+    if options.split_k not in (None, 1) and inputs not in FP8:
         obstacles.append(("blocks share the K of a convolution", "leave split_k out"))
     copies = [] if obstacles else list(_copies_of(problem, packing, rates_of(device)))
     if packing:
@@ -133,9 +133,9 @@ def request_of(problem: Convolution, choice: Choice) -> ConvolutionRequest:
         device,
         obstacles=obstacles,
         copies=copies,
-        sharing=Selection(product, choice).sharing and ANY,
+        decomposition=GemmPlanner(product, options).decomposition and HEURISTIC,
         depth=problem.sizes.implicit_gemm("fprop")[2],
-        slices=1 if choice.schedule is not None and choice.split_k is None else choice.split_k,
+        slices=1 if options.schedule is not None and options.split_k is None else options.split_k,
         slowness=FEW if product.a.array.shape[3] * inputs.bytes <= WIDEST else 1.0,
     )
 
@@ -154,19 +154,19 @@ def _copies_of(problem: Convolution, packing: Packing | None, rates: Rates) -> I
 
 
 def by_warpgroups(
-    kernels: ConvolutionKernels, problem: Convolution, before: tuple[LaunchPlan, ...], choice: Choice
+    kernels: ConvolutionKernels, problem: Convolution, before: tuple[LaunchPlan, ...], options: GemmOptions
 ) -> LaunchPlan | None:
     """Return the launch on the sm_90a path after those that write what it reads: as a product, of packed images, or of
     the images themselves. Raises LaunchError for images that TMA cannot load."""
     product, packing = problem.as_product, packing_of(problem)
     if product is not None:
-        plan = product_plan(kernels.products, product, choice, UNSCALED)
+        plan = product_plan(kernels.products, product, options, UNSCALED)
         return plan and _after(before, replace(plan, numbers=()))
     if packing is not None:
         problem, packs = packing.carry_out()
         before = (*before, packs)
     check_windows(problem, *_why_windows(problem))
-    return _after(before, window_plan(kernels.warpgroups, problem, choice))
+    return _after(before, window_plan(kernels.warpgroups, problem, options))
 
 
 def _after(before: tuple[LaunchPlan, ...], plan: LaunchPlan) -> LaunchPlan:

@@ -10,7 +10,7 @@ from ptxdsl.kernels.call.convolutions.windows import check_windows, window_facts
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.paths.path import Request
 from ptxdsl.kernels.call.paths.select import PATHS, select
-from ptxdsl.kernels.call.products.configure import Choice, check_is_config
+from ptxdsl.kernels.call.products.options import GemmOptions, check_is_config
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.runtime.dispatch import target
@@ -28,7 +28,7 @@ class GradientCall(CheckedCall):
         """The request to the paths."""
         return Request(self.name, window_facts(self.problem), self.device_stream[0])
 
-    def configured(self, config: GemmConfig | None) -> Choice:
+    def configured(self, config: GemmConfig | None) -> GemmOptions:
         """Return the configuration of the caller or of the model. Raises LaunchError for another GPU, for images that
         TMA cannot load, and for a configuration of another path or with an epilogue."""
         device, _ = self.device_stream
@@ -48,7 +48,7 @@ class GradientCall(CheckedCall):
                 help="leave epilogue out, and apply the function to what is returned",
             )
         check_windows(self.problem)
-        return Choice(config or select(self.request, self.paths)[0])
+        return GemmOptions(config or select(self.request, self.paths)[0])
 
 
 class DgradCall(GradientCall):

@@ -14,9 +14,9 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
 from ptxdsl.kernels.call.paths.kernel import check_copies
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner, facts_of
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.candidates.facts import ProductFacts, ProductKind
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION, LINE_BYTES
@@ -118,11 +118,11 @@ def check_windows(problem: Convolution, cause: str = "", otherwise: str = "") ->
         raise LaunchError(f"{cause}; {message}" if cause else message, help=help or None)
 
 
-def _window_traits(problem: Convolution, product: GemmProblem, choice: Choice) -> WarpgroupTraits:
+def _window_traits(problem: Convolution, product: GemmProblem, options: GemmOptions) -> WarpgroupTraits:
     """Return the traits of the kernel."""
-    assert choice.config is not None
-    check_copies(choice.of(choice.config))
-    traits = Selection(product, choice).traits()
+    assert options.config is not None
+    check_copies(options.of(options.config))
+    traits = GemmPlanner(product, options).traits()
     assert isinstance(traits, WarpgroupTraits)
     if traits.tiling.swap_ab and not problem.is_of_filters and is_boxed(product):
         traits = _in_turned_boxes(traits)
@@ -167,13 +167,13 @@ def _in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
     return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)
 
 
-def window_plan(kernel: Kernel, problem: Convolution, choice: Choice) -> LaunchPlan:
+def window_plan(kernel: Kernel, problem: Convolution, options: GemmOptions) -> LaunchPlan:
     """Return the launch of a kernel that loads the images of a convolution, or of its gradient, window by window."""
     sizes, product = problem.sizes, problem.product
     if not problem.is_of_filters:  # whose K has whole tiles of channels
         a = product.a
         product = replace(product, a=replace(a, shape=(a.shape[0], _whole_k(sizes, a.type))))
-    traits = _window_traits(problem, product, choice)
+    traits = _window_traits(problem, product, options)
     launch = scheduled.schedule(product, traits, kernel)
     out, in_boxes = product.out, traits.operands.out_boxes
     values: dict[str, Any] = {

@@ -31,11 +31,11 @@ from ptxdsl.kernels.call.paths.kernel import by_wgmma, configure
 from ptxdsl.kernels.call.paths.path import GroupRequest
 from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of, select
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice, check_is_config, check_not_split, facts, narrower
+from ptxdsl.kernels.call.products.options import GemmOptions, check_is_config, check_not_split, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
@@ -50,14 +50,14 @@ def is_list(operand: Any) -> bool:
     return isinstance(operand, LISTS)
 
 
-def selection_of(group: ProblemGroup, choice: Choice) -> Selection:
+def planner_of(group: ProblemGroup, options: GemmOptions) -> GemmPlanner:
     """Return what decides about the configuration of a row-major batch on the sm_80 path; its first product stands for
     all."""
     a, b, c, out = group.a, group.b, group.c, group.out
     first = GemmProblem(_first(a), _first(b), _first(c) if c else None, _first(out))
     widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, first.n)
     operands = facts(a, b, c, out, widths, in_place=group.in_place, batches="listed")
-    return Selection(first, choice, [path for path in PATHS if not path.uses_tma], operands)
+    return GemmPlanner(first, options, [path for path in PATHS if not path.uses_tma], operands)
 
 
 def _first(operand: Matrices) -> Matrix:
@@ -130,7 +130,7 @@ class BatchCall(CheckedCall):
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, c, *_ = call.arrays
-        self.kernels, self.choice, self.factors = call.kernels, call.choice, call.factors
+        self.kernels, self.options, self.factors = call.kernels, call.gemm_options, call.factors
         if call.operands:
             raise LaunchError(
                 "operands of the epilogue are given, and the matrices are lists",
@@ -142,23 +142,23 @@ class BatchCall(CheckedCall):
         self.out, self.is_empty = lists.get("out", listed.out.owners) if listed else [], listed is None
         if listed:
             self.listed, self.problem = listed, listed.row_major
-            self.selection = selection_of(self.problem, self.choice)
-            self.said = self.choice.said
+            self.planner = planner_of(self.problem, self.options)
+            self.class_suffix = self.options.class_suffix
 
     @property
     def request(self) -> GroupRequest:
         """The request for a kernel of grouped products."""
-        return request_of(self.problem, epilogue=self.choice.epilogue)
+        return request_of(self.problem, epilogue=self.options.epilogue)
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | None:
         """Return the launch; None if there is nothing to write."""
-        selection = replace(self.selection, choice=self.choice._replace(config=config))
-        first, choice = selection.problem, selection.choice
-        traits = grouped_traits(self.problem, choice)
+        planner = replace(self.planner, options=self.options._replace(config=config))
+        first, options = planner.problem, planner.options
+        traits = grouped_traits(self.problem, options)
         if traits is not None:
             check_factors(self.factors, traits)
             return list_plan(_group_kernels(), self.listed, traits, self.lists)
-        traits = configure(selection.config(), selection.operands, self.device_stream[0])
+        traits = configure(planner.config(), planner.operands, self.device_stream[0])
         check_factors(self.factors, traits)
         if not first.m or not first.n:
             return None
@@ -175,12 +175,12 @@ class BatchCall(CheckedCall):
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class: on the sm_80 path by the kernel of products."""
         grouped = [each for each in super().candidates() if path_of(each[1].config).uses_tma and self._takes(each[1])]
-        return self.selection.candidates() + grouped
+        return self.planner.candidates() + grouped
 
     def _takes(self, candidate: TuningCandidate) -> bool:
         """Return True if a configuration of the grouped kernel suits the options of the caller and the GPU."""
         try:
-            return grouped_traits(self.problem, self.choice._replace(config=candidate.config)) is not None
+            return grouped_traits(self.problem, self.options._replace(config=candidate.config)) is not None
         except Error:
             return False
 
@@ -205,25 +205,25 @@ def _group_kernels() -> Kernels:
     return kernels
 
 
-def grouped_traits(group: ProblemGroup, choice: Choice) -> Traits | None:
+def grouped_traits(group: ProblemGroup, options: GemmOptions) -> Traits | None:
     """Return the traits of the grouped kernel if row-major lists use it: on paths that load with TMA, where products
     with lists have no kernel. None for other paths, as with a schedule of the caller.
 
     Raises LaunchError for options that the grouped kernel does not support.
     """
-    check_is_config(choice.config)
-    needs, request = needs_wgmma(group, choice.config), request_of(group, epilogue=choice.epilogue)
-    said = choice.of(choice.config or (BY_WGMMA if needs else GemmConfig()))
-    is_dealt = said.schedule == ROWS_OF_EIGHT and said.split_k == 1
+    check_is_config(options.config)
+    needs, request = needs_wgmma(group, options.config), request_of(group, epilogue=options.epilogue)
+    config = options.of(options.config or (BY_WGMMA if needs else GemmConfig()))
+    is_dealt = config.schedule == ROWS_OF_EIGHT and config.split_k == 1
     if needs and not is_dealt:
-        check_not_split(said.split_k)
+        check_not_split(config.split_k)
         cause, otherwise = by_wgmma(group.a.type, group.out.type)
         raise LaunchError(
-            f"{cause}, and schedule is {said.schedule!r}; tiles of lists are dealt to its blocks while they run",
+            f"{cause}, and schedule is {config.schedule!r}; tiles of lists are dealt to its blocks while they run",
             help=f"leave schedule out{otherwise}",
         )
     if needs:
-        return grouped(choice.config and specialise(said, reduction=GemmConfig.reduction), request)
-    if choice.config is not None or not is_dealt or not path_of(select(request)[0]).uses_tma:
+        return grouped(options.config and specialise(config, reduction=GemmConfig.reduction), request)
+    if options.config is not None or not is_dealt or not path_of(select(request)[0]).uses_tma:
         return None
     return grouped(None, request)

@@ -30,7 +30,7 @@ from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.paths.kernel import by_wgmma
 from ptxdsl.kernels.call.paths.path import GroupRequest, Path
 from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of
-from ptxdsl.kernels.call.products.configure import facts, narrower
+from ptxdsl.kernels.call.products.options import facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.candidates.facts import ListFacts
 from ptxdsl.kernels.config import GemmConfig
@@ -70,7 +70,7 @@ class GroupedCall(CheckedCall):
             _check_on_host(self.device_stream[0])
         self.paths = paths_of(self.schedule, self.balanced)
         if self.schedule != "device" or self.sort:
-            self.said = f", said {(self.schedule, self.sort, self.balance)}"
+            self.class_suffix = f", said {(self.schedule, self.sort, self.balance)}"
 
     @property
     def balanced(self) -> bool:

@@ -28,8 +28,8 @@ from ptxdsl.kernels.call.matrix import (
 from ptxdsl.kernels.call.paths.kernel import check_mappable, unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, Refusal
 from ptxdsl.kernels.call.paths.select import grouped, path_of
-from ptxdsl.kernels.call.products.configure import facts
-from ptxdsl.kernels.call.products.lines import as_wgmma_reads, copied_rows
+from ptxdsl.kernels.call.products.copies import as_wgmma_reads, copied_rows
+from ptxdsl.kernels.call.products.options import facts
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values

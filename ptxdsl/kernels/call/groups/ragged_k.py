@@ -36,7 +36,7 @@ from ptxdsl.kernels.call.matrix import (
 from ptxdsl.kernels.call.paths.kernel import unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, Refusal
 from ptxdsl.kernels.call.paths.select import grouped, path_of
-from ptxdsl.kernels.call.products.configure import facts, narrower
+from ptxdsl.kernels.call.products.options import facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices, check_written
 from ptxdsl.kernels.call.scales import scale_values

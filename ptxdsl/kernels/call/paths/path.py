@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ptxdsl.kernels.call.paths.kernel import Refusal as Refusal
 from ptxdsl.kernels.candidates.facts import Facts
-from ptxdsl.kernels.candidates.sm90 import ANY, Sharing
+from ptxdsl.kernels.candidates.sm90 import HEURISTIC, Decomposition
 from ptxdsl.kernels.choose.products import Ranked
 from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import GemmConfig
@@ -47,7 +47,7 @@ class Request:
     device: int | None
     obstacles: Iterable[Refusal] = ()
     copies: Sequence[InputLayout] = ()
-    sharing: Sharing | None = ANY
+    decomposition: Decomposition | None = HEURISTIC
     is_scheduled: bool = False
     shares_b: bool = False
     form: str = ""

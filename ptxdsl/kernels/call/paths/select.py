@@ -10,7 +10,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Request
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.paths.sm90 import WarpgroupPath
-from ptxdsl.kernels.candidates.sm90 import ANY
+from ptxdsl.kernels.candidates.sm90 import HEURISTIC
 from ptxdsl.kernels.choose.products import Ranked, measured_label
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
@@ -62,7 +62,7 @@ def options(request: Request, paths: Sequence[Path] = PATHS) -> list[Option]:
 
 def _winners(layout: InputLayout, request: Request) -> tuple[str, str]:
     """Return the labels of the measured winners, "" where there is none or the caller splits K."""
-    if request.sharing != ANY:
+    if request.decomposition != HEURISTIC:
         return "", ""
     of_product = measured_label(layout.facts, request.rates, request.form)
     return measured_label(request.facts, request.rates, request.form) if layout.copied else of_product, of_product

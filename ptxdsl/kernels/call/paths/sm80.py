@@ -12,7 +12,7 @@ from ptxdsl.kernels.call.paths.groups import scheduled
 from ptxdsl.kernels.call.paths.kernel import configure
 from ptxdsl.kernels.call.paths.path import ConvolutionRequest, GroupRequest, InputLayout, Path, Refusal, Request
 from ptxdsl.kernels.candidates.facts import Facts, ProductFacts
-from ptxdsl.kernels.candidates.sm90 import Sharing
+from ptxdsl.kernels.candidates.sm90 import Decomposition
 from ptxdsl.kernels.choose.products import (
     Ranked,
     ranked_by_warps,
@@ -53,12 +53,15 @@ class WarpPath(Path):
             facts, is_wide = facts._replace(k=request.depth), facts.operands.a_bytes == WIDEST
             ranked = ranked_convolutions(facts, request.rates, is_wide, request.slices)
             return [(request.slowness * time, config) for time, config in ranked]
-        ranked, sharing = ranked_by_warps(facts, request.arch, request.rates, request.is_scheduled), request.sharing
-        if sharing is None or not sharing.is_shared:
+        ranked = ranked_by_warps(facts, request.arch, request.rates, request.is_scheduled)
+        decomposition = request.decomposition
+        if decomposition is None or not decomposition.splits_k:
             return ranked
-        if sharing.reduction == "cluster":  # which these kernels do not have
+        if decomposition.reduction == "cluster":  # which these kernels do not have
             return [(inf, config) for _, config in ranked[:1]]
-        return [(time_by_warps(_shared(config, sharing), facts, request.rates), config) for _, config in ranked[:1]]
+        return [
+            (time_by_warps(_split(config, decomposition), facts, request.rates), config) for _, config in ranked[:1]
+        ]
 
     def grouped(self, config: GemmConfig, request: GroupRequest, is_chosen: bool) -> Traits:
         config = scheduled(config, request.usual)
@@ -72,8 +75,8 @@ class WarpPath(Path):
         return {}
 
 
-def _shared(config: GemmConfig, sharing: Sharing) -> GemmConfig:
+def _split(config: GemmConfig, decomposition: Decomposition) -> GemmConfig:
     """Return a configuration whose blocks share K as the caller says."""
-    if sharing.blocks:
-        return specialise(config, schedule=StreamKThreadblockSwizzle(sharing.blocks))
-    return specialise(config, split_k=sharing.slices, reduction=sharing.reduction)
+    if decomposition.blocks:
+        return specialise(config, schedule=StreamKThreadblockSwizzle(decomposition.blocks))
+    return specialise(config, split_k=decomposition.slices, reduction=decomposition.reduction)

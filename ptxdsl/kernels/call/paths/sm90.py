@@ -12,7 +12,7 @@ from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Refusal, Request
 from ptxdsl.kernels.call.paths.tma import with_tma
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ProductFacts
-from ptxdsl.kernels.candidates.sm90 import WHOLE, spills
+from ptxdsl.kernels.candidates.sm90 import DATA_PARALLEL, spills
 from ptxdsl.kernels.choose.products import Ranked, choose_product, ranked_groups, ranked_products, usual_tile
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, takes_wgmma
@@ -37,9 +37,9 @@ class WarpgroupPath(Path):
             return self._on_another_gpu(request)
         if is_alone:
             return None
-        if request.sharing is None:
+        if request.decomposition is None:
             return "schedule is one of the caller's own, which may be for one path only", 'set atom="wgmma" in a config'
-        if request.sharing.is_shared and operands.is_batched:
+        if request.decomposition.splits_k and operands.is_batched:
             return "blocks share the K of batches", "leave schedule and split_k out"
         if not self.layouts(request):
             unrounded = "wgmma truncates float32 to tf32", 'set atom="wgmma" in a config'
@@ -73,9 +73,9 @@ class WarpgroupPath(Path):
     def ranked(self, facts: Facts, request: Request) -> Ranked:
         if not isinstance(facts, ProductFacts):
             return ranked_groups(facts, request.rates)
-        ranked = ranked_products(facts, request.rates, request.sharing or WHOLE)
+        ranked = ranked_products(facts, request.rates, request.decomposition or DATA_PARALLEL)
         if not ranked and takes_wgmma(facts.operands.inputs, facts.operands.output):
-            return ranked_products(facts, request.rates, WHOLE)
+            return ranked_products(facts, request.rates, DATA_PARALLEL)
         return ranked
 
     def completed(self, config: GemmConfig, request: Request) -> GemmConfig:
@@ -84,7 +84,8 @@ class WarpgroupPath(Path):
         facts, rates = request.facts, request.rates
         assert isinstance(facts, ProductFacts)
         if config == GemmConfig(atom=WGMMA, epilogue=config.epilogue):
-            chosen = choose_product(facts, rates, request.sharing or WHOLE) or choose_product(facts, rates, WHOLE)
+            asked = request.decomposition or DATA_PARALLEL
+            chosen = choose_product(facts, rates, asked) or choose_product(facts, rates, DATA_PARALLEL)
             return config if chosen is None else specialise(chosen, epilogue=config.epilogue)
         is_whole = config.tile_schedule.has_whole_tiles and not (config.swap_ab or config.pingpong)
         if not is_whole or not isinstance(config.tile, LeftOut):

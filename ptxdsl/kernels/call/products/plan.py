@@ -9,12 +9,11 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.paths.select import path_of
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice
-from ptxdsl.kernels.call.products.lines import LineCopies
+from ptxdsl.kernels.call.products.copies import CopiedOperands
+from ptxdsl.kernels.call.products.options import GemmOptions
+from ptxdsl.kernels.call.products.planner import GemmPlanner
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
-from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import takes_wgmma
 from ptxdsl.kernels.store.function import check_factor
 from ptxdsl.kernels.traits.traits import Traits
@@ -34,19 +33,24 @@ class Kernels(NamedTuple):
 def plan_of(
     kernels: Kernels,
     problem: GemmProblem,
-    choice: Choice,
+    options: GemmOptions,
     factors: tuple[float, float],
-    copies: LineCopies | None = None,
+    copies: CopiedOperands | None = None,
 ) -> LaunchPlan | None:
-    """Return the launch of a row-major problem after `copies`, or after those that are expected to be worth their time;
-    None if there is nothing to write."""
-    before: tuple[LaunchPlan, ...]
-    if copies is not None:
+    """Return the launch of a row-major problem after `copies`, or after those that are needed or expected to save time.
+    None if there is nothing to write. If a GPU has no memory for copies that another path does without, that path is
+    used."""
+    planned, before = options, ()
+    if copies is None:
+        config, copies = GemmPlanner(problem, options).select()
+        planned = options._replace(config=config)
+    try:
         problem, before = copies.carry_out(problem)
-    else:
-        problem, before, config = _with_lines(problem, choice)
-        choice = choice._replace(config=config)
-    traits = Selection(problem, choice).traits()
+    except LaunchError:
+        if options.config is not None or takes_wgmma(problem.a.type, problem.out.type):
+            raise
+        planned = options
+    traits = GemmPlanner(problem, planned).traits()
     check_factors(factors, traits)
     return planned_with(kernels, problem, traits, factors, before)
 
@@ -69,19 +73,6 @@ def planned_with(
     stream = problem.device_stream[1] if problem.is_in_workspace else launch.stream
     constants = {"traits": launch.traits}
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
-
-
-def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
-    """Return the problem with copies of operands that wgmma needs or that save time, the launches that make them, and
-    the configuration for them. If a GPU has no memory for copies that another path does without, return the problem as
-    it is and the configuration of the caller."""
-    config, copies = Selection(problem, choice).chosen()
-    try:
-        return (*copies.carry_out(problem), config)
-    except LaunchError:
-        if choice.config is not None or takes_wgmma(problem.a.type, problem.out.type):
-            raise
-    return problem, (), None
 
 
 def check_factors(factors: tuple[float, float], traits: Traits) -> None:

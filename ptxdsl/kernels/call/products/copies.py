@@ -38,14 +38,14 @@ MOST_WORDS = 1 << 31  # which 32 bits count
 ALONG_K = {"a": "row", "b": "column"}  # how A and B lie that are contiguous along K
 
 
-def takes_copies(problem: GemmProblem) -> bool:
+def can_copy(problem: GemmProblem) -> bool:
     """Return True if there is something to compute, and copies of the operands fit the index range."""
     if not all((problem.a.array.size, problem.b.array.size, problem.out.array.size)):
         return False
     return all(_words(operand, along_k) < MOST_WORDS for operand, along_k in _operands(problem))
 
 
-class LineCopies(NamedTuple):
+class CopiedOperands(NamedTuple):
     """Which of A and B are copied, and the expected microseconds of the copies, including what slow rows that remain
     cost without clusters. `rounds` if float32 is rounded to tf32 on the way, and the other operand in registers."""
 
@@ -55,7 +55,7 @@ class LineCopies(NamedTuple):
     rounds: bool = True
 
     @classmethod
-    def named(cls, names: str) -> LineCopies:
+    def named(cls, names: str) -> CopiedOperands:
         """Return copies of the named operands, without their time."""
         return cls("a" in names, "b" in names, 0.0)
 
@@ -122,7 +122,7 @@ def as_wgmma_reads(
     return operands[0], operands[1], tuple(launches)
 
 
-def layouts_of(problem: GemmProblem, facts: ProductFacts, sets: Sequence[LineCopies]) -> tuple[InputLayout, ...]:
+def layouts_of(problem: GemmProblem, facts: ProductFacts, sets: Sequence[CopiedOperands]) -> tuple[InputLayout, ...]:
     """Return the layouts of a product, with such facts, after each of these sets of copies."""
     needed = sum(_ways(operand, along_k, True) == (True,) for operand, along_k in _operands(problem))
     least = max(needed, 1) if is_rounded(problem.a.type) else needed
@@ -132,7 +132,7 @@ def layouts_of(problem: GemmProblem, facts: ProductFacts, sets: Sequence[LineCop
     )
 
 
-def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) -> ProductFacts:
+def facts_with(copies: CopiedOperands, known: ProductFacts, problem: GemmProblem) -> ProductFacts:
     """Return the facts of a product of copies."""
     operands = replace(known.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
     if operands.inputs not in TURNED:
@@ -146,7 +146,7 @@ def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) ->
     return known._replace(operands=operands, split_lines=copies.split(problem), interleaves=interleaves)
 
 
-def copies_along_k(problem: GemmProblem, first: str | None) -> LineCopies:
+def copies_along_k(problem: GemmProblem, first: str | None) -> CopiedOperands:
     """Return copies, without rounding, of operands whose major order wgmma does not read. With float32 the `first`
     factor comes from registers, "a" or "b"; None for the larger of those that would be copied."""
     a, b = (_is_turned(operand, along_k) for operand, along_k in _operands(problem))
@@ -154,26 +154,26 @@ def copies_along_k(problem: GemmProblem, first: str | None) -> LineCopies:
         larger = "a" if problem.m > problem.n else "b"
         spared = first or (larger if a and b else "a" if a else "b")
         a, b = a and spared != "a", b and spared != "b"
-    return LineCopies(a, b, 0.0, rounds=False)
+    return CopiedOperands(a, b, 0.0, rounds=False)
 
 
-def copies_needed(problem: GemmProblem) -> LineCopies:
+def copies_needed(problem: GemmProblem) -> CopiedOperands:
     """Return copies, without rounding, of operands that TMA cannot load as wgmma reads them."""
     a, b = (_is_needed(operand, along_k) for operand, along_k in _operands(problem))
-    return LineCopies(a, b, 0.0, rounds=False)
+    return CopiedOperands(a, b, 0.0, rounds=False)
 
 
-def ways_to_copy(problem: GemmProblem, rates: Rates) -> Iterator[LineCopies]:
+def copy_candidates(problem: GemmProblem, rates: Rates) -> Iterator[CopiedOperands]:
     """Yield the possible sets of copies with their time. At least one operand is copied for float32."""
     is_single = problem.batches is None
     of_a, of_b = (_ways(operand, along_k, is_single) for operand, along_k in _operands(problem))
     for way in product(of_a, of_b):
         if any(way) or not is_rounded(problem.a.type):
-            copies = LineCopies(*way, 0.0)
+            copies = CopiedOperands(*way, 0.0)
             yield copies._replace(time=time_to_copy(problem, copies, rates))
 
 
-def time_to_copy(problem: GemmProblem, copies: LineCopies, rates: Rates) -> float:
+def time_to_copy(problem: GemmProblem, copies: CopiedOperands, rates: Rates) -> float:
     """Return the expected microseconds of copies."""
     copied = [each for each, name in zip(_operands(problem), ALONG_K, strict=True) if name in copies.names]
     moved = sum(2 * WORD_BYTES * _words(operand, along_k) for operand, along_k in copied)

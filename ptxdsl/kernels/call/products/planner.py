@@ -1,4 +1,4 @@
-"""Choose the tiles and the schedule of a product: those of the caller, else those that are expected to be fastest."""
+"""The configuration of a product: that of the caller, else the one that is expected to be fastest."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
 from ptxdsl.kernels.call.paths.path import Path, Request
 from ptxdsl.kernels.call.paths.select import PATHS, path_of, select, trials_of_class
 from ptxdsl.kernels.call.paths.tma import may_interleave
-from ptxdsl.kernels.call.products.configure import Choice, check_not_split, facts, for_batches, narrower
-from ptxdsl.kernels.call.products.lines import (
-    LineCopies,
+from ptxdsl.kernels.call.products.copies import (
+    CopiedOperands,
+    can_copy,
     copies_along_k,
     copies_needed,
+    copy_candidates,
     layouts_of,
-    takes_copies,
-    ways_to_copy,
 )
+from ptxdsl.kernels.call.products.options import GemmOptions, check_not_split, facts, for_batches, narrower
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.candidates.facts import ProductFacts
-from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing
+from ptxdsl.kernels.candidates.sm90 import DATA_PARALLEL, HEURISTIC, Decomposition
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -36,14 +36,14 @@ from ptxdsl.schedule import StreamKThreadblockSwizzle
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The inputs of the choice of a configuration: a row-major product with its GPU, and the options of the caller.
+class GemmPlanner:
+    """Select the configuration and the traits of the kernel for a row-major product and the options of the caller.
 
-    For lists, `problem` is the first product and `all_operands` are the facts of all. Only `paths` are asked.
+    For lists, `problem` is the first product and `all_operands` are the facts of all. Only `paths` are considered.
     """
 
     problem: GemmProblem
-    choice: Choice
+    options: GemmOptions
     paths: Sequence[Path] = field(default_factory=lambda: PATHS)
     all_operands: Operands | None = None
 
@@ -64,7 +64,7 @@ class Selection:
     @cached_property
     def facts(self) -> ProductFacts:
         """The facts that the estimates depend on."""
-        problem, computes = self.problem, self.choice.epilogue is not None
+        problem, computes = self.problem, self.options.epilogue is not None
         split_lines = not problem.a.is_in_sectors, not problem.b.is_in_sectors
         sizes = problem.m, problem.n, problem.k, problem.batches or 1
         return ProductFacts(*sizes, self.operands, computes, split_lines, may_interleave(problem))
@@ -79,50 +79,50 @@ class Selection:
             self.device,
             obstacles=tuple(unmappable(problem.k, problem.a, problem.b, problem.out.type)),
             copies=layouts_of(problem, self.facts, self.copies),
-            sharing=self.sharing,
-            is_scheduled=self.choice.is_scheduled or problem.batches is not None,
+            decomposition=self.decomposition,
+            is_scheduled=self.options.is_scheduled or problem.batches is not None,
             shares_b=not problem.b.batch_stride,
         )
 
     @property
-    def sharing(self) -> Sharing | None:
+    def decomposition(self) -> Decomposition | None:
         """The caller's split of K among blocks; None for a TileSchedule, which has its own and may be for one path
         only, and for invalid values."""
-        schedule, slices = self.choice.schedule, 1 if self.choice.split_k is None else self.choice.split_k
-        reduction = GemmConfig.reduction if self.choice.reduction is None else self.choice.reduction
+        schedule, slices = self.options.schedule, 1 if self.options.split_k is None else self.options.split_k
+        reduction = GemmConfig.reduction if self.options.reduction is None else self.options.reduction
         if isinstance(schedule, TileSchedule) or type(slices) is not int or slices < 1 or reduction not in REDUCTIONS:
             return None
-        if not self.choice.is_scheduled:
-            return ANY
+        if not self.options.is_scheduled:
+            return HEURISTIC
         if isinstance(schedule, StreamKThreadblockSwizzle):
-            return Sharing(blocks=schedule.resident_blocks)
+            return Decomposition(blocks=schedule.resident_blocks)
         if slices > 1 and reduction == "cluster" and slices > MOST_BLOCKS:
             return None
-        return Sharing(slices, reduction) if slices > 1 else WHOLE
+        return Decomposition(slices, reduction) if slices > 1 else DATA_PARALLEL
 
     @cached_property
-    def copies(self) -> tuple[LineCopies, ...]:
+    def copies(self) -> tuple[CopiedOperands, ...]:
         """The sets of operands that may be copied before."""
         problem = self.problem
-        if problem.a.type not in INPUTS or not takes_copies(problem):
+        if problem.a.type not in INPUTS or not can_copy(problem):
             return ()
-        return tuple(copies for copies in ways_to_copy(problem, self.rates) if copies.names)
+        return tuple(copies for copies in copy_candidates(problem, self.rates) if copies.names)
 
-    def chosen(self) -> tuple[GemmConfig, LineCopies]:
+    def select(self) -> tuple[GemmConfig, CopiedOperands]:
         """Return the configuration, without the options of the caller, and the copies of operands that it is for.
 
         If the caller chooses wgmma, operands that it does not read in their order are copied, and those that TMA cannot
         load if no other path has such types.
         """
-        problem, config = self.problem, self.choice.config
+        problem, config = self.problem, self.options.config
         if config is None:
             config, names = select(self.request, self.paths)
-            return config, LineCopies.named(names)
-        if not path_of(config).uses_tma or problem.a.type not in INPUTS or not takes_copies(problem):
-            return config, LineCopies.named("")
+            return config, CopiedOperands.named(names)
+        if not path_of(config).uses_tma or problem.a.type not in INPUTS or not can_copy(problem):
+            return config, CopiedOperands.named("")
         if takes_wgmma(problem.a.type, problem.out.type):
             return config, copies_needed(problem)
-        config = self.choice.of(config)
+        config = self.options.of(config)
         is_open = config == GemmConfig(atom=WGMMA, epilogue=config.epilogue)
         return config, copies_along_k(problem, None if is_open else "b" if config.swap_ab else "a")
 
@@ -131,9 +131,9 @@ class Selection:
         anything else, and for options that do not agree with it."""
         is_batch = self.problem.batches is not None
         if is_batch:
-            check_not_split(self.choice.split_k)
+            check_not_split(self.options.split_k)
         request = replace(self.request, copies=())
-        config = self.choice.of(select(request, self.paths)[0] if self.choice.config is None else self.choice.config)
+        config = self.options.of(select(request, self.paths)[0] if self.options.config is None else self.options.config)
         config = path_of(config).completed(config, request)
         if not is_batch:
             return config
@@ -166,9 +166,10 @@ class Selection:
 
     def _is_launchable(self, candidate: TuningCandidate, operands: Operands | None) -> bool:
         """Return True if a candidate agrees with the options of the caller and fits the GPU."""
-        choice = self.choice._replace(config=candidate.config, epilogue=None)
+        options = self.options._replace(config=candidate.config, epilogue=None)
         try:
-            configure(replace(self, choice=choice).config(), operands or self.operands, self.device, shares_copies=True)
+            config = replace(self, options=options).config()
+            configure(config, operands or self.operands, self.device, shares_copies=True)
         except Error:
             return False
         return True

@@ -15,7 +15,7 @@ from ptxdsl.kernels.tiles.resolve import Schedule
 from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle
 
 
-class Choice(NamedTuple):
+class GemmOptions(NamedTuple):
     """The options of a caller. `schedule`, `split_k`, `reduction` and `epilogue` override those of `config`; without a
     config, the rest is chosen."""
 
@@ -31,7 +31,7 @@ class Choice(NamedTuple):
         return self.schedule is not None or self.split_k is not None
 
     @property
-    def said(self) -> str:
+    def class_suffix(self) -> str:
         """The options that tables of measured winners do not know, "" for none."""
         options = self.schedule, self.split_k, self.reduction
         return "" if options == (None, None, None) else f", said {options}"
@@ -53,8 +53,8 @@ class Choice(NamedTuple):
     def of(self, config: GemmConfig) -> GemmConfig:
         """Return a configuration with these options. Raises LaunchError for invalid values."""
         check_is_config(config)
-        said = {"schedule": self.schedule, "split_k": self.split_k, "reduction": self.reduction}
-        known = {field: value for field, value in said.items() if value is not None}
+        class_suffix = {"schedule": self.schedule, "split_k": self.split_k, "reduction": self.reduction}
+        known = {field: value for field, value in class_suffix.items() if value is not None}
         return specialise(config, epilogue=self.epilogue, **known)
 
 

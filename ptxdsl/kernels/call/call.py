@@ -1,11 +1,11 @@
-"""A call of a public function: launched at once if it is known; else checked, planned, launched and remembered."""
+"""The call of a public function: launched at once if it is remembered, else checked, planned, launched, remembered."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig, specialise
 from ptxdsl.kernels.store.function import factors_of
 
 Candidates: TypeAlias = Sequence[tuple[float, TuningCandidate]]
-"""What may be timed, with the microseconds that the model expects."""
+"""Tuning candidates, with their estimates in microseconds."""
 
 
 class CallPlan(Protocol):
@@ -32,7 +32,7 @@ class CallPlan(Protocol):
 
 
 class CallProblem(Protocol):
-    """The arrays of a call, checked, with the facts that follow from them."""
+    """The checked arrays of a call."""
 
     @property
     def device_stream(self) -> tuple[int | None, int]:
@@ -43,17 +43,14 @@ class CheckedCall(ABC):
     """A call whose arrays are checked: they are its `problem`.
 
     A subclass is a public function: it checks the arrays of a `PublicCall` when it is made, and raises LaunchError for
-    those that do not fit. `out` is the output as the caller gets it.
+    those that do not fit. `out` is the output in the form that the caller gets.
     """
 
     name: str
-    is_tunable: ClassVar[bool] = True
     is_empty = False  # there is nothing to write
     problem: CallProblem
     out: Any
     kernels: Any
-    paths: Sequence[Path] = PATHS
-    class_suffix = ""  # the options of the caller that tables of measured winners do not know
 
     @property
     def device_stream(self) -> tuple[int | None, int]:
@@ -62,8 +59,18 @@ class CheckedCall(ABC):
 
     @abstractmethod
     def plan(self, config: GemmConfig | None, copied: str = "") -> CallPlan | None:
-        """Return the launch with a configuration, or with that of the model, and with copies of the operands that are
+        """Return the launch with a configuration, by default the selected one, after copies of the operands that are
         named. None if there is nothing to write."""
+
+
+class TunableCall(CheckedCall):
+    """A call with a configuration that the paths select, and that config="tune" measures.
+
+    `class_suffix` are the options of the caller that tables of measured winners do not know.
+    """
+
+    paths: Sequence[Path] = PATHS
+    class_suffix = ""
 
     @property
     @abstractmethod
@@ -72,11 +79,11 @@ class CheckedCall(ABC):
 
     @property
     def shape_class(self) -> str:
-        """The name of the shape class in tables of measured winners, with the options that these do not know."""
+        """The name of the shape class in tables of measured winners."""
         return class_name(self.request.facts, self.request.form) + self.class_suffix
 
     def candidates(self) -> Candidates:
-        """Return what may be timed for the shape class, none if there is nothing to multiply."""
+        """Return the tuning candidates of the shape class, none if there is nothing to multiply."""
         return trials_of_class(self.request, self.paths)
 
 
@@ -105,7 +112,7 @@ def launch(
 
 
 def flag(name: str, value: object) -> bool:
-    """Return an argument that is true or false. Raises LaunchError for any other."""
+    """Return a boolean argument. Raises LaunchError for other values."""
     if value is True or value is False:
         return value
     if not isinstance(value, np.bool_):
@@ -115,7 +122,7 @@ def flag(name: str, value: object) -> bool:
 
 @dataclass(frozen=True)
 class PublicCall:
-    """A call of a public function that is not known yet.
+    """A call of a public function that is not remembered yet.
 
     `check` makes the CheckedCall of the function. `arrays` are the output, A and B, all other arrays of the function,
     then those of the operands of its epilogue; None where one is not given. `options` are the other arguments that
@@ -164,12 +171,12 @@ class PublicCall:
     def launch(self, key: Hashable) -> Any:
         """Check the arrays, plan the launch, carry it out and remember it by a key. Return the output."""
         checked = self.check(self)
-        is_tuned = wants_tuning(self.config) and checked.is_tunable
-        config = None if is_tuned else self.written
+        tunable = checked if wants_tuning(self.config) and isinstance(checked, TunableCall) else None
+        config = None if tunable else self.written
         check_is_config(config)
         if checked.is_empty:
             return checked.out
-        best = self._best(checked) if is_tuned else None
+        best = self._best(tunable) if tunable else None
         plan = with_best(
             best,
             lambda candidate: checked.plan(candidate.config, candidate.copied) if candidate else checked.plan(config),
@@ -178,7 +185,7 @@ class PublicCall:
             plan.carry_out(key, self.arrays, checked.out, self.factors)
         return checked.out
 
-    def _best(self, checked: CheckedCall) -> TuningCandidate | None:
+    def _best(self, checked: TunableCall) -> TuningCandidate | None:
         """Return the fastest candidate, which is timed at the first call of a shape class. None for the choice of the
         model: on the emulator, for arrays of other libraries than torch and CuPy, and if nothing is multiplied."""
         has_lists = any(isinstance(array, LISTS) for array in self.arrays)

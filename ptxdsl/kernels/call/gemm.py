@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.call import PublicCall, TunableCall
 from ptxdsl.kernels.call.groups.batched import BatchCall, is_list
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.paths.path import Request
@@ -15,13 +15,13 @@ from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
 
 
-def product(call: PublicCall) -> CheckedCall:
+def product(call: PublicCall) -> TunableCall:
     """Return a call of gemm(), checked: with lists of matrices, or with arrays."""
     _, a, b, *_ = call.arrays
     return BatchCall(call) if is_list(a) or is_list(b) else GemmCall(call)
 
 
-class GemmCall(CheckedCall):
+class GemmCall(TunableCall):
     """A call of gemm() with arrays: one product, or batches of them."""
 
     name = "gemm"

@@ -13,7 +13,7 @@ import numpy as np
 
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.call import PublicCall, TunableCall
 from ptxdsl.kernels.call.groups.ragged import Groups, RaggedCall, check_values, help_of_types, matrix_of_rank
 from ptxdsl.kernels.call.groups.ragged_k import RaggedKCall, groups_along_k
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
@@ -53,7 +53,7 @@ WHOLE_TOGETHER = {
 }
 
 
-class ScaledCall(CheckedCall):
+class ScaledCall(TunableCall):
     """A call of scaled_gemm(): one product or batches, with scales; `problem` is row-major."""
 
     name = "scaled_gemm"

@@ -127,7 +127,7 @@ class AttentionPlan:
 class AttentionCall(CheckedCall):
     """A call of attention() or attention_varlen()."""
 
-    name, is_tunable = "attention", False
+    name = "attention"
     problem: AttentionProblem
 
     def __init__(self, call: PublicCall) -> None:

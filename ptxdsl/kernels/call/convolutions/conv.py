@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.call import PublicCall, TunableCall
 from ptxdsl.kernels.call.convolutions.packed import Packing, packing_of
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, moves_of, window
 from ptxdsl.kernels.call.convolutions.windows import check_windows, misfits, window_facts, window_misfits, window_plan
@@ -57,7 +57,7 @@ def hashable(moves: tuple[object, object, object]) -> tuple[object, ...]:
     return tuple([each if type(each) is int else repr(each) for each in moves])
 
 
-class ConvolutionCall(CheckedCall):
+class ConvolutionCall(TunableCall):
     """A call of conv2d()."""
 
     problem: Convolution

@@ -15,18 +15,13 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.runtime.dispatch import target
 
+TMA_PATHS = [path for path in PATHS if path.uses_tma]
+
 
 class GradientCall(CheckedCall):
     """A call of the gradient of a convolution, which has kernels of the sm_90a path alone."""
 
     problem: Convolution
-    is_tunable = False
-    paths = tuple(path for path in PATHS if path.uses_tma)
-
-    @property
-    def request(self) -> Request:
-        """The request to the paths."""
-        return Request(self.name, window_facts(self.problem), self.device_stream[0])
 
     def configured(self, config: GemmConfig | None) -> GemmOptions:
         """Return the configuration of the caller or of the model. Raises LaunchError for another GPU, for images that
@@ -48,7 +43,7 @@ class GradientCall(CheckedCall):
                 help="leave epilogue out, and apply the function to what is returned",
             )
         check_windows(self.problem)
-        return GemmOptions(config or select(self.request, self.paths)[0])
+        return GemmOptions(config or select(Request(self.name, window_facts(self.problem), device), TMA_PATHS)[0])
 
 
 class DgradCall(GradientCall):

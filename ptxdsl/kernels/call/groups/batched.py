@@ -16,7 +16,7 @@ import numpy as np
 from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import Error, LaunchError
-from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.call import PublicCall, TunableCall
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.grouped import (
     list_plan,
@@ -122,7 +122,7 @@ def _check_alike(operand: Matrices) -> None:
         )
 
 
-class BatchCall(CheckedCall):
+class BatchCall(TunableCall):
     """A call of gemm() with lists: by the kernel of products on the sm_80 path, else by that of grouped products."""
 
     name = "gemm"

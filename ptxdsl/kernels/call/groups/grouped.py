@@ -13,7 +13,7 @@ from ptxdsl import Parameters
 from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.call import PublicCall, TunableCall
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.lists import ListPlan, ProblemTable
 from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, deal, describe
@@ -52,7 +52,7 @@ class Constants(TypedDict):
     sort: bool
 
 
-class GroupedCall(CheckedCall):
+class GroupedCall(TunableCall):
     """A call of grouped_gemm()."""
 
     name = "grouped_gemm"

@@ -11,7 +11,7 @@ import numpy as np
 from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.call import PublicCall, TunableCall
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import workspace
@@ -86,7 +86,7 @@ class Groups:
         return rows, self.b.shape[1], self.a.shape[1]
 
 
-class RaggedCall(CheckedCall):
+class RaggedCall(TunableCall):
     """A call of grouped_gemm_ragged() or grouped_gemm_masked()."""
 
     problem: Groups

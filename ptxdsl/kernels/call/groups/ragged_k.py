@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.call import PublicCall, TunableCall
 from ptxdsl.kernels.call.groups.ragged import (
     APART,
     Groups,
@@ -57,7 +57,7 @@ FACTORS = "alpha", "beta"
 ALONG_K = "along k"  # the form in tables of measured configurations
 
 
-class RaggedKCall(CheckedCall):
+class RaggedKCall(TunableCall):
     """A call of grouped_gemm_ragged_k()."""
 
     name = "grouped_gemm_ragged_k"

@@ -41,8 +41,9 @@ class WarpPath(Path):
 
     def layouts(self, request: Request) -> Sequence[InputLayout]:
         facts = request.facts
-        shares_b = isinstance(facts, ProductFacts) and request.shares_b
-        return [InputLayout(facts.joined if shares_b else facts)]
+        if isinstance(facts, ProductFacts) and request.shares_b:
+            facts = facts.joined
+        return [InputLayout(facts)]
 
     def ranked(self, facts: Facts, request: Request) -> Ranked:
         if not isinstance(facts, ProductFacts):

@@ -40,7 +40,8 @@ def plan_of(
     """Return the launch of a row-major problem after `copies`, or after those that are needed or expected to save time.
     None if there is nothing to write. If a GPU has no memory for copies that another path does without, that path is
     used."""
-    planned, before = options, ()
+    planned = options
+    before: tuple[LaunchPlan, ...] = ()
     if copies is None:
         config, copies = GemmPlanner(problem, options).select()
         planned = options._replace(config=config)

@@ -99,7 +99,7 @@ REFUSED = {
         "count the threads of a block that iterate over it",
     ),
     "a role": (
-        in_a_role, "pd.Ring is inside a role, `with pd.warp(0)` (LINE): all threads of the block initialise it",
+        in_a_role, "pd.Ring is inside a role, `with pd.warp(0)` (LINE): all threads of the block reach it",
         "make it before, at the beginning of the kernel",
     ),
     "list": (

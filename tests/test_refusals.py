@@ -127,8 +127,8 @@ def refused_without_source(body):
 
 
 TRUTH = (
-    "  <stdin>:3\n  help: write `with pd.if_(…):` for `if` and `assert`, pd.while_ for `while`, pd.select for "
-    "`a if p else b`, `&`, `|` and `~` for `and`, `or` and `not`"
+    "  <stdin>:3\n  help: use pd.if_, pd.while_, pd.select (for `a if p else b`), pd.assert_, pd.min or pd.max; write `and`, "
+    "`or`, `not` as `&`, `|`, `~`, and `a < b < c` as `(a < b) & (b < c)`"
 )
 WITHOUT_SOURCE = {
     "if n > 3:\n    x[0] = 1.0": (f"Python tests `a predicate`, which is not known while tracing\n{TRUTH}"),

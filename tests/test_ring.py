@@ -240,12 +240,12 @@ REFUSED = {
     ),
     "in a role": (
         "with pd.warp(0):\n    pd.Ring(2, producers=32, consumers=32)",
-        "pd.Ring is inside a role, `with pd.warp(0)` (kernel.py:3): all threads of the block initialise it",
+        "pd.Ring is inside a role, `with pd.warp(0)` (kernel.py:3): all threads of the block reach it",
         "make it before, at the beginning of the kernel",
     ),
     "in a branch": (
         "with pd.if_(pd.tid.x == 0):\n    pd.Ring(2, producers=32, consumers=32)",
-        "pd.Ring is inside a branch or a loop, `with pd.if_(…)` (kernel.py:3): all threads of the block initialise it",
+        "pd.Ring is inside a branch or a loop, `with pd.if_(…)` (kernel.py:3): all threads of the block reach it",
         "make it before, at the beginning of the kernel",
     ),
 }  # fmt: skip

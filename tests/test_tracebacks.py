@@ -83,9 +83,9 @@ def test_what_python_prints(tmp_path):
         "raise of_user(error)  # noqa: B904",
         "script.py: k",
         "if n > 3:",
-        "ptxdsl.errors.TraceError: `if` tests `n > 3`, which is not known while tracing",
+        "ptxdsl.errors.TraceError: Python tests `n > 3`, which is not known while tracing",
         "script.py:5 | if n > 3:",
-        "help: write `with pd.if_(n > 3):`; a Python `if` is decided while tracing",
+        "help: use pd.if_, pd.while_, pd.select (for `a if p else b`), pd.assert_, pd.min or pd.max; write `and`, `or`, `not` as `&`, `|`, `~`, and `a < b < c` as `(a < b) & (b < c)`",
     ]
 
 

@@ -223,6 +223,21 @@ class Builder:
                 at=self.region.opened,
             )
 
+    def left(self, message: str, help: str, at: Location | None = None) -> None:
+        """Let the next instruction fail: Python left a block or loop, so that the rest of it is missing."""
+        self.broken = self.broken or TraceError(message, at=at or self.site().location, help=help)
+
+    def close(self, region: ControlRegion) -> None:
+        """End a branch or loop; values computed in it can no longer be read."""
+        if self.region is not region:
+            refuse(f"{region.words} ends before {self.region.words}, which began inside of it")
+        self.regions.pop().open = False
+
+    def place(self, label: ir.Label) -> None:
+        """Append a label if a branch goes to it."""
+        if label in self.targets:
+            self.append(label)
+
     def finished(self) -> list[ir.Item]:
         """Return the whole body: variables, the prologue, then the traced instructions."""
         return [*self.variables, *self.prologue, *self.body]

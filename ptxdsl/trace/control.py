@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, TraceError, calls_here, is_looped_here
+from ptxdsl.errors import calls_here, is_looped_here
 from ptxdsl.trace import literal
 from ptxdsl.trace.bindings import Bindings
 from ptxdsl.trace.builder import Builder, ControlRegion, current, refuse
@@ -41,11 +42,12 @@ class Block:
         self.builder.unentered.remove(self.ticket)
         self.entered = calls_here(self.builder.code)
         self.begin()
-        words = f"`with {self.words}` ({self.where})"
-        if self.always:
-            self.region, self.outer = ControlRegion(words, self.where), self.builder.region
-        else:
-            self.region = _open(self.builder, words)
+        self.region, self.outer = (
+            ControlRegion(f"`with {self.words}` ({self.where})", self.builder.site().location),
+            self.builder.region,
+        )
+        if not self.always:
+            self.builder.regions.append(self.region)
             self.bindings = Bindings(self.builder, self.loops)
         self.body()
         return None
@@ -54,18 +56,15 @@ class Block:
         if self.watch in self.builder.watchers:
             self.builder.watchers.remove(self.watch)
         if kind is not None:
-            self.builder.broken = self.builder.broken or TraceError(
-                f"{self.region.words} was left by a {kind.__name__}: the block was traced only partly",
-                at=self.where,
-                help="catch exceptions inside of the block",
-            )
+            left = f"{self.region.words} was left by a {kind.__name__}: the block was traced only partly"
+            self.builder.left(left, "catch exceptions inside of the block", self.where)
             return
         self.builder.check_whole()
         self._check_whole()
         if not self.always:
             self.bindings.check(self.region)
             self.bindings.end(self.region)
-            _close(self.builder, self.region)
+            self.builder.close(self.region)
         elif self.builder.region is not self.outer:
             refuse(f"{self.region.words} ends before {self.builder.region.words}, which began inside of it")
         self.end()
@@ -110,19 +109,6 @@ def _instead(keyword: str, in_kernel: bool, noun: str) -> str:
     if keyword:
         return f"`pd.return_({value})` ends the whole {noun} for these threads; results of a function go into a pd.var"
     return "write `pd.return_()`, `pd.break_()` or `pd.continue_()`"
-
-
-def _open(builder: Builder, words: str) -> ControlRegion:
-    region = ControlRegion(words, builder.site().location)
-    builder.regions.append(region)
-    return region
-
-
-def _close(builder: Builder, region: ControlRegion) -> None:
-    """End a region; values computed in it can no longer be read."""
-    if builder.region is not region:
-        refuse(f"{region.words} ends before {builder.region.words}, which began inside of it")
-    builder.regions.pop().open = False
 
 
 def branch(target: ir.Label, unless: Scalar | None = None, when: Scalar | None = None) -> None:
@@ -450,7 +436,7 @@ class _Loop:
 
     builder: Builder
     span: LoopBounds
-    where: Location
+    words: str
     behind: ir.Label
     keep_rolled: bool
 
@@ -458,22 +444,13 @@ class _Loop:
 def _rounds(builder: Builder, span: LoopBounds, unroll: int | None) -> Iterator[Any]:
     """Trace a loop; for each yielded value, Python runs the body of its `for`."""
     counter, copies, known = var(span.type, span.start), unroll or 1, span.known
-    loop = _Loop(builder, span, builder.site().location, builder.function.label("$endloop"), unroll == 1)
-    try:
-        if copies > 1 and (known is None or len(known) >= copies):
-            yield from _loop(loop, counter, copies, builder.function.label("$rest"))
-        if known is None or len(known) % copies or copies == 1:
-            yield from _loop(loop, counter, 1, loop.behind)
-        if loop.behind in builder.targets:
-            builder.append(loop.behind)
-    except GeneratorExit:
-        builder.broken = builder.broken or TraceError(
-            f"the `for` over pd.range ({loop.where}) was left by a Python `break` or `return`: "
-            "the loop was traced only partly",
-            at=builder.site().location,
-            help="leave the loop of the kernel by pd.break_(), inside of `with pd.if_(…):`",
-        )
-        raise
+    words, behind = f"the `for` over pd.range ({builder.site().location})", builder.function.label("$endloop")
+    loop = _Loop(builder, span, words, behind, unroll == 1)
+    if copies > 1 and (known is None or len(known) >= copies):
+        yield from _loop(loop, counter, copies, builder.function.label("$rest"))
+    if known is None or len(known) % copies or copies == 1:
+        yield from _loop(loop, counter, 1, behind)
+    builder.place(behind)
 
 
 def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[Any]:
@@ -490,22 +467,34 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
         builder.append(ir.Directive("pragma", ('"nounroll"',)))
     bindings = Bindings(builder, loops=True)
     for copy in builtins.range(copies):
-        region = _open(builder, f"the `for` over pd.range ({loop.where})")
-        region.leave, region.again = loop.behind, builder.function.label("$continue")
-        yield Value(counter.read(), counter.type, builder) if copy == 0 else counter + span.step * copy
-        builder.check_whole()
-        bindings.check(region)
-        _close(builder, region)
-        if region.again in builder.targets:
-            builder.append(region.again)
+        region = ControlRegion(loop.words, builder.site().location, leave=loop.behind)
+        help = "leave the loop of the kernel by pd.break_(), inside of `with pd.if_(…):`"
+        with iteration(builder, region, bindings, help):
+            yield Value(counter.read(), counter.type, builder) if copy == 0 else counter + span.step * copy
     bindings.end(region, surely=bool(span.known))
     with steps():
         over = None if after is loop.behind or span.cannot_wrap else span.left(counter) <= span.distance(copies)
     branch(start, when=_advance(span, counter, copies))
     if over is not None:  # the counter may have wrapped, so the remainder cannot be derived from it
         branch(loop.behind, when=over)
-    if after is not loop.behind and after in builder.targets:
-        builder.append(after)
+    if after is not loop.behind:
+        builder.place(after)
+
+
+@contextmanager
+def iteration(builder: Builder, region: ControlRegion, bindings: Bindings, help: str) -> Iterator[None]:
+    """Trace an iteration of a Python `for` as the body of a loop of the kernel; `help` tells how to leave the loop."""
+    region.again = builder.function.label("$continue")
+    builder.regions.append(region)
+    try:
+        yield
+    except GeneratorExit:
+        builder.left(f"{region.words} was left by a Python `break` or `return`: the loop was traced only partly", help)
+        raise
+    builder.check_whole()
+    bindings.check(region)
+    builder.close(region)
+    builder.place(region.again)
 
 
 def _enters(span: LoopBounds, counter: Var, copies: int) -> Scalar:

@@ -8,7 +8,6 @@ import operator
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cache
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -227,36 +226,3 @@ for _name, _symbol in {
     **_ONE_SIDE,
 }.items():
     setattr(NoNumber, f"__{_name}__", lambda value, *_, symbol=_symbol: value._refuse_operator(symbol))
-
-
-class NoResult(NoNumber, refuses=dict.fromkeys(set(_USES) - {"compared", "looked up in a set or dictionary"})):
-    """The missing result of a device function; every use of it is refused."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, function: str) -> None:
-        self.name = function
-
-    def __repr__(self) -> str:
-        return f"what `{self.name}` gives, which is nothing"
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        self._refuse_use(name)
-
-    def __int__(self) -> NoReturn:
-        self._refuse_use("a number")
-
-    def _refuse_use(self, use: str, help: str | None = None) -> NoReturn:
-        message = f"the function `{self.name}` gives no result, and one is used here"
-        refuse(message, "annotate its result, `-> u32` after its parameters, and `return` it", UnknownName)
-
-    def _refuse_operator(self, symbol: str, help: str | None = None) -> NoReturn:
-        self._refuse_use(symbol)
-
-
-@cache
-def no_result(function: str) -> NoResult:
-    """Return the NoResult of a function, one object per name, so that loop iterations compare equal."""
-    return NoResult(function)

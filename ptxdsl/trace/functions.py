@@ -25,7 +25,7 @@ from ptxdsl.errors import (
 from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import RESERVED, Builder, ModuleScope, building, current, is_name, refuse
-from ptxdsl.trace.foreign import NoResult, called_value, no_result, undefined_name
+from ptxdsl.trace.foreign import called_value, undefined_name
 from ptxdsl.trace.instruction import Scalar, Source, conversion, emit, shown
 from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.mapped import MappedTensor
@@ -108,7 +108,7 @@ class Interface:
         with calls.scope(builder):
             variables = calls.call(builder, function, [leaf.type for leaf in self.passed], values)
             if not self.results:
-                return no_result(self.name)
+                return None
             loaded = iter([calls.load(member) for member in calls.members(variables, self.returned)])
             gathered = tuple([assembled(type, loaded) for type in self.results])
             return gathered if self.is_tuple else gathered[0]
@@ -309,13 +309,12 @@ def run(
     loaded = iter([load(leaf) for parameter in parameters for leaf in parameter.leaves])
     arguments = [assembled(parameter.type, loaded) for parameter in parameters]
     try:
-        result = function(*arguments, **constants)
+        return function(*arguments, **constants)
     except (NameError, TypeError) as error:
         told = undefined_name(error) if isinstance(error, NameError) else called_value(error)
         if told is error:
             raise
         raise told from None
-    return None if isinstance(result, NoResult) else result
 
 
 def _check_given(builder: Builder, interface: Interface, result: object) -> None:

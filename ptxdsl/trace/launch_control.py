@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ptxdsl.errors import TraceError, is_looped_here, public, public_class
+from ptxdsl.errors import is_looped_here, public, public_class
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.trace.arrays import shared
 from ptxdsl.trace.bindings import Bindings
 from ptxdsl.trace.builder import ControlRegion, current, refuse
-from ptxdsl.trace.control import branch, if_
+from ptxdsl.trace.control import branch, if_, iteration
 from ptxdsl.trace.instruction import emit
 from ptxdsl.trace.operators import operate, steps
 from ptxdsl.trace.ring import Ring
@@ -95,30 +95,15 @@ class ClusterLaunchControl:
         builder = current("pd.ClusterLaunchControl")
         reader, where = self._ring.reader(), builder.site().location
         tile = TileIndex(*(var(u32, axis) for axis in (ctaid.x, ctaid.y, ctaid.z)))
-        start, behind = builder.function.label("$tile"), builder.function.label("$endtiles")
+        start = builder.function.label("$tile")
         builder.append(start)
         bindings = Bindings(builder, loops=True)
         region = ControlRegion(f"the `{words}` over pd.ClusterLaunchControl ({where})", where)
-        region.again = builder.function.label("$next")
-        builder.regions.append(region)
-        try:
+        help = "all readers take all answers: skip the work of a tile by `with pd.if_(…):`"
+        with iteration(builder, region, bindings, help):
             yield TileIndex(*(Value(axis.read(), u32, builder) for axis in tile))
-        except GeneratorExit:
-            builder.broken = builder.broken or TraceError(
-                f"{region.words} was left by a Python `break` or `return`: the loop was traced only partly",
-                at=builder.site().location,
-                help="all readers take all answers: skip the work of a tile by `with pd.if_(…):`",
-            )
-            raise
-        builder.check_whole()
-        bindings.check(region)
-        builder.regions.pop().open = False
-        if region.again in builder.targets:
-            builder.append(region.again)
         bindings.end(region, surely=True)
         branch(start, when=self._next(reader, tile))
-        if behind in builder.targets:
-            builder.append(behind)
 
     def _next(self, reader: Ring, tile: TileIndex) -> Any:
         """Wait for an answer, and set the tile to it; return a predicate: there is one."""

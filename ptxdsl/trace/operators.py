@@ -18,7 +18,6 @@ from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_two_ways
 from ptxdsl.trace.builder import current, peek, refuse
 from ptxdsl.trace.convert import conversions
-from ptxdsl.trace.foreign import NoResult
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
 from ptxdsl.types import TYPES, Type, bf16, lanes, pred
 
@@ -183,10 +182,9 @@ def binary(symbol: str, left: object, right: object, out: Scalar | None = None) 
 
 
 def _foreign(symbol: str, left: object, right: object) -> Scalar:
-    """Return NotImplemented for pointers and missing results, which refuse the operator themselves; refuse all other
-    objects."""
+    """Return NotImplemented for pointers, which refuse the operator themselves; refuse all other objects."""
     other = left if is_operand(right) else right
-    if isinstance(other, Source | NoResult):
+    if isinstance(other, Source):
         return NotImplemented  # type: ignore[no-any-return]
     known = right if other is left else left
     refuse(

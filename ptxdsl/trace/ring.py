@@ -139,7 +139,7 @@ class Ring:
     ) -> None:
         builder = current("pd.Ring")
         builder.check_kernel("pd.Ring", "make the ring in the kernel")
-        _check_place(builder)
+        check_beginning(builder, "pd.Ring", "make it before, at the beginning of the kernel")
         _check(stages, stage_bytes, producers, consumers, each)
         _check_counts(builder, producers=producers, consumers=consumers)
         _check_cluster(builder, cluster, stage_bytes)
@@ -374,13 +374,11 @@ def _leads(builder: Builder, threads: int, count: int) -> Any:
         return number == 0 if count == 1 else number < count
 
 
-def _check_place(builder: Builder) -> None:
+def check_beginning(builder: Builder, words: str, help: str) -> None:
+    """Refuse inside of roles, branches and loops what all threads of the block reach."""
     if len(builder.regions) > 1:
         inside = "a role" if builder.memory.get(Role) else "a branch or a loop"
-        refuse(
-            f"pd.Ring is inside {inside}, {builder.region.words}: all threads of the block initialise it",
-            "make it before, at the beginning of the kernel",
-        )
+        refuse(f"{words} is inside {inside}, {builder.region.words}: all threads of the block reach it", help)
 
 
 def _check_counts(builder: Builder, **counts: int | None) -> None:
@@ -418,18 +416,20 @@ def _check_cluster(builder: Builder, cluster: Any, stage_bytes: Any) -> None:
             "pd.Ring has producers that write, and cluster=: only bulk copies fill stages of other blocks",
             "give `stage_bytes` of the copies that fill a stage",
         )
-    extents = clusters_of(builder.function).required
-    if extents is None or math.prod(extents) != cluster:
-        blocks = "does not declare its cluster size" if extents is None else f"has clusters of {extents}"
-        refuse(f"pd.Ring takes cluster={cluster}; the kernel {blocks}", f"write @pd.kernel(cluster={cluster})")
+    check_extents(builder, f"pd.Ring takes cluster={cluster}", cluster)
 
 
 def check_pair(builder: Builder, words: str) -> None:
     """Refuse a CTA pair in a kernel whose clusters are not two blocks."""
+    check_extents(builder, f"`{words}` is for a CTA pair", 2)
+
+
+def check_extents(builder: Builder, wants: str, blocks: int) -> None:
+    """Refuse what needs a cluster of this many blocks in a kernel with other clusters."""
     extents = clusters_of(builder.function).required
-    if extents is None or math.prod(extents) != 2:
-        blocks = "does not declare its cluster size" if extents is None else f"has clusters of {extents}"
-        refuse(f"`{words}` is for a CTA pair; the kernel {blocks}", "write @pd.kernel(cluster=2)")
+    if extents is None or math.prod(extents) != blocks:
+        declares = "does not declare its cluster size" if extents is None else f"has clusters of {extents}"
+        refuse(f"{wants}; the kernel {declares}", f"write @pd.kernel(cluster={blocks})")
 
 
 def _check(stages: Any, stage_bytes: Any, producers: Any, consumers: Any, each: Any) -> None:

@@ -1,7 +1,4 @@
-"""Source-based parts of messages: which argument is meant, and which construct tested a traced value.
-
-The source is parsed only when a message is needed.
-"""
+"""Source-based parts of messages, such as the argument that is meant. The source is parsed only for a message."""
 
 from __future__ import annotations
 
@@ -128,54 +125,3 @@ def _leaving(node: ast.AST, in_loop: bool = False) -> Iterator[ast.stmt]:
             yield child
         elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             yield from _leaving(child, in_loop or isinstance(child, ast.For | ast.While))
-
-
-# The help line by the construct that tests a value.
-_TESTS = {
-    "`if`": "write `with pd.if_({name}):`; a Python `if` is decided while tracing",
-    "a conditional expression": "write `pd.select({name}, a, b)`",
-    "`while`": "write `with pd.while_(lambda: …):`, with the condition in the lambda",
-    "`assert`": "write `pd.assert_({name})`, which stops the kernel where it fails",
-    "`not`": "write `~({name})`",
-    "a comprehension": "filter by what is known while tracing; choose between traced values by pd.select",
-    "`and`": "write `(…) & (…)`",
-    "`or`": "write `(…) | (…)`",
-    "a chain of comparisons": "write `(a < b) & (b < c)`",
-    "`in`": "compare with each: `(x == a) | (x == b)`",
-    "`match`": "write `with pd.if_(x == a):` for each case",
-    "a function of Python": "write pd.min, pd.max, pd.select or `with pd.if_(…):`",
-}
-_WITHOUT_SOURCE = (
-    "write `with pd.if_(…):` for `if` and `assert`, pd.while_ for `while`, pd.select for `a if p else b`, "
-    "`&`, `|` and `~` for `and`, `or` and `not`"
-)
-_PARENTS = {ast.If: "`if`", ast.IfExp: "a conditional expression", ast.While: "`while`", ast.Assert: "`assert`"}
-
-
-def truth(location: Location, name: str) -> tuple[str, str]:
-    """Return (message, help) for a traced value that is tested for truth."""
-    askers = [(kind, n) for parent, n in _nodes(location) if ends_at(location, n) and (kind := _asker(parent, n))]
-    kind, node = askers[-1] if askers else ("a function of Python" if location.text else "Python", None)
-    if isinstance(node, ast.UnaryOp):
-        name = ast.unparse(node.operand)
-    help = _TESTS[kind].format(name=name) if location.text else _WITHOUT_SOURCE
-    return f"{kind} tests `{name}`, which is not known while tracing", help
-
-
-def _asker(parent: ast.AST, node: ast.AST) -> str | None:
-    """Return the construct that tests this expression, or a part of it."""
-    if isinstance(node, ast.BoolOp):
-        return "`and`" if isinstance(node.op, ast.And) else "`or`"
-    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
-        return "`in`"
-    if isinstance(node, ast.Compare) and len(node.ops) > 1:
-        return "a chain of comparisons"
-    if isinstance(parent, ast.BoolOp):
-        return "`and`" if isinstance(parent.op, ast.And) else "`or`"
-    if any(isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not) for n in (node, parent)):
-        return "`not`"
-    if isinstance(parent, ast.MatchValue):
-        return "`match`"
-    if isinstance(parent, ast.comprehension):
-        return "a comprehension"
-    return _PARENTS.get(type(parent)) if getattr(parent, "test", None) is node else None

@@ -14,8 +14,8 @@ from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import Block, if_
 from ptxdsl.trace.instruction import Scalar, emit, shown
 from ptxdsl.trace.operators import cast, operate, steps
-from ptxdsl.trace.ring import check_pair, synchronise
-from ptxdsl.trace.roles import WARP, Role, uniform_index
+from ptxdsl.trace.ring import check_beginning, check_pair, synchronise
+from ptxdsl.trace.roles import WARP, uniform_index
 from ptxdsl.trace.staged_operand import stage_number
 from ptxdsl.trace.value import laneid, make_value
 from ptxdsl.types import Type, b32, f16, u16, u32
@@ -293,12 +293,7 @@ def _check_columns(columns: Any) -> None:
 
 
 def _check_place(builder: Builder, words: str) -> None:
-    if len(builder.regions) > 1:
-        inside = "a role" if builder.memory.get(Role) else "a branch or a loop"
-        refuse(
-            f"`{words}` is inside {inside}, {builder.region.words}: all threads of the block reach it",
-            "put it before, at the beginning of the kernel, and the roles into it",
-        )
+    check_beginning(builder, f"`{words}`", "put it before, at the beginning of the kernel, and the roles into it")
     earlier: tensor_memory | None = builder.memory.get(tensor_memory)
     if earlier is not None:
         refuse(

@@ -15,7 +15,7 @@ from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.foreign import BOTH_SIDES, Foreign, NoNumber, host_function
 from ptxdsl.trace.instruction import Scalar, ScalarLike, conversion, register_type, shown
 from ptxdsl.trace.operators import COMPARISONS, binary, compare, shift
-from ptxdsl.trace.sentences import known_integer, truth
+from ptxdsl.trace.sentences import known_integer
 from ptxdsl.types import Type, pred, u32
 
 
@@ -79,7 +79,11 @@ class Value(
         return operators.absolute(self)
 
     def __bool__(self) -> bool:
-        refuse(*truth(current(self.name).site().location, self.name))
+        refuse(
+            f"Python tests `{self.name}`, which is not known while tracing",
+            "use pd.if_, pd.while_, pd.select (for `a if p else b`), pd.assert_, pd.min or pd.max; write `and`, `or`, "
+            "`not` as `&`, `|`, `~`, and `a < b < c` as `(a < b) & (b < c)`",
+        )
 
     def __iter__(self) -> NoReturn:
         help = (

@@ -25,7 +25,7 @@ from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
 from ptxdsl.trace.builder import is_name, refuse
 from ptxdsl.trace.captured import Captures, captures
-from ptxdsl.trace.keys import constant_key, stateful
+from ptxdsl.trace.contents import constant_key, stateful
 from ptxdsl.trace.misfits import TargetRefusal
 from ptxdsl.trace.signature import REQUIRED, KernelSignature, signature
 from ptxdsl.verify import check_blocks, check_operands

@@ -34,7 +34,7 @@ import ptxdsl as pd
 from ptxdsl import f32, ptr
 from ptxdsl.kernels.gemm import gemm_kernel
 from ptxdsl.trace.captured import captures
-from ptxdsl.trace.keys import constant_key
+from ptxdsl.trace.contents import constant_key
 
 SCALE = 2
 TYPE = f32

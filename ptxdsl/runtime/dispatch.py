@@ -18,7 +18,7 @@ from ptxdsl.runtime.shape import WrittenShape, refuse
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Runnable, Variant
 from ptxdsl.trace.builder import peek
 from ptxdsl.trace.captured import Captures, Guard
-from ptxdsl.trace.keys import constant_key
+from ptxdsl.trace.contents import constant_key
 from ptxdsl.trace.parameters import Parameters
 from ptxdsl.tracers import untraceable
 

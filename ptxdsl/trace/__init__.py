@@ -3,17 +3,18 @@ instruction.
 
 - builder: the kernel being traced: registers, text, open branches and loops
 - signature, parameters: parameters of kernels and device functions; groups of named fields
-- value, operators, packing, literal, convert: values in registers, Python's operators, numbers and conversions
+- value, operators, packing, literal: values in registers, Python's operators, numbers and conversions
 - mnemonic, instruction, misfits: `pd.ptx`, the choice of an instruction form, and the message if none fits
 - memory, arrays, descriptors: pointers; shared, local and constant arrays; descriptors of wgmma
-- control, leaving, liveness, bindings: branches and loops, and which Python names and statements they change
+- control, flow: branches and loops; liveness of Python's names, statements that leave a block, unused results
 - functions, calls: device functions and their calls
-- roles, ring, tensor_map, mapped: warp roles, the mbarrier pipeline, tensor maps and TMA copies
-- captured, reads, contents, keys: the Python state that a kernel reads, its key and its guard
-- state, rounds: Python state that branches and loops change
+- roles, ring, tensor_map, mapped, launch_control: warp roles, the mbarrier pipeline, TMA copies, cluster launch control
+- operands, warpgroup_mma, tensor_memory, tensor_memory_mma: products of tiles by wgmma and tcgen05
+- captured, contents: the Python state that a kernel reads, its key and its guard
+- state, changes: names and Python state that branches and loops change
 - aliases: second names and copies of variables
-- foreign, sentences, unread: numpy and CUDA names, words of messages, unused results
-- named, targets, printing: names for messages and debuggers; `pd.printf` and `pd.assert_`
+- foreign, source: numpy and CUDA names, and the source text, for messages
+- named, printing: names for debuggers; `pd.printf` and `pd.assert_`
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.notes import NO_NOTES, ExternNote, KernelNotes, RingNote, RoleNote, SharedArray
 from ptxdsl.trace.arrays import align_dynamic
 from ptxdsl.trace.builder import Builder, building, is_name
+from ptxdsl.trace.changes import Rounds, check_rounds
+from ptxdsl.trace.flow import warn_unread
 from ptxdsl.trace.functions import run
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
@@ -36,11 +39,9 @@ from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Leaf, ptx_name
 from ptxdsl.trace.ring import check_rings
 from ptxdsl.trace.roles import check_roles
-from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.signature import KernelSignature, Parameter, place_of
 from ptxdsl.trace.state import outside
 from ptxdsl.trace.tensor_map import TensorMap
-from ptxdsl.trace.unread import warn_unread
 from ptxdsl.trace.value import Var, make_value
 from ptxdsl.trace.value import var as scalar_var
 from ptxdsl.types import Pointer, Type, b8, u64

@@ -22,9 +22,8 @@ from typing import Any, NoReturn
 from ptxdsl.errors import Names, Site, bytecode, names_of_calls
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.contents import is_library
-from ptxdsl.trace.liveness import live_after, names_of
-from ptxdsl.trace.sentences import operands_at
-from ptxdsl.trace.targets import target_of
+from ptxdsl.trace.flow import live_after, names_of
+from ptxdsl.trace.source import operands_at, target_of
 
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
 _MEMBERS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST")

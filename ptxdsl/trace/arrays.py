@@ -16,7 +16,7 @@ from ptxdsl.trace import literal
 from ptxdsl.trace.builder import Builder, current, is_name, refuse
 from ptxdsl.trace.instruction import Source, shown
 from ptxdsl.trace.memory import ArrayView, PointerValue, layout_of
-from ptxdsl.trace.targets import Target, target_of
+from ptxdsl.trace.source import Target, target_of
 from ptxdsl.types import Pointer, Type, b8, bits, from_dtype, nearest_type, pred
 
 STATIC_BYTES = 48 * 1024  # shared memory of statically sized arrays

@@ -11,10 +11,10 @@ from typing import Any
 from ptxdsl import ir
 from ptxdsl.errors import calls_here, is_looped_here
 from ptxdsl.trace import literal
-from ptxdsl.trace.bindings import Bindings
 from ptxdsl.trace.builder import Builder, ControlRegion, current, refuse
+from ptxdsl.trace.changes import Bindings
+from ptxdsl.trace.flow import leaving
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
-from ptxdsl.trace.leaving import leaving
 from ptxdsl.trace.operators import binary, steps
 from ptxdsl.trace.value import Value, Var, var
 from ptxdsl.types import TYPES, Type, pred, s32, u32

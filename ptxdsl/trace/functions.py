@@ -25,9 +25,11 @@ from ptxdsl.errors import (
 from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import RESERVED, Builder, ModuleScope, building, current, is_name, refuse
+from ptxdsl.trace.changes import Rounds, check_rounds
+from ptxdsl.trace.contents import Traceable, constant_key
+from ptxdsl.trace.flow import warn_unread
 from ptxdsl.trace.foreign import called_value, undefined_name
 from ptxdsl.trace.instruction import Scalar, Source, conversion, emit, shown
-from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.operators import constant
@@ -42,11 +44,9 @@ from ptxdsl.trace.parameters import (
     ptx_name,
     spelled,
 )
-from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.signature import FUNCTION, REQUIRED, KernelSignature, Parameter, place_of, signature
 from ptxdsl.trace.state import outside
 from ptxdsl.trace.tensor_map import TensorMap
-from ptxdsl.trace.unread import warn_unread
 from ptxdsl.trace.value import make_value
 from ptxdsl.types import Pointer, Type
 

@@ -19,7 +19,7 @@ from ptxdsl.trace.aliases import check_aliases
 from ptxdsl.trace.builder import Builder, ControlRegion, current, peek, refuse
 from ptxdsl.trace.descriptors import check_descriptors
 from ptxdsl.trace.misfits import target_refusal, title, unknown_instruction, wrong_count
-from ptxdsl.trace.sentences import argument
+from ptxdsl.trace.source import argument
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 

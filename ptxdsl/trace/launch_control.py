@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ptxdsl.errors import is_looped_here, public, public_class
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.trace.arrays import shared
-from ptxdsl.trace.bindings import Bindings
 from ptxdsl.trace.builder import ControlRegion, current, refuse
+from ptxdsl.trace.changes import Bindings
 from ptxdsl.trace.control import branch, if_, iteration
 from ptxdsl.trace.instruction import emit
 from ptxdsl.trace.operators import operate, steps

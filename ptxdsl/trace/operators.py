@@ -17,8 +17,8 @@ from ptxdsl.isa.operand import compatible
 from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_two_ways
 from ptxdsl.trace.builder import current, peek, refuse
-from ptxdsl.trace.convert import conversions
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
+from ptxdsl.trace.literal import conversions
 from ptxdsl.types import TYPES, Type, bf16, lanes, pred
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}

@@ -14,7 +14,7 @@ from ptxdsl.trace.control import branch, condition
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.operators import cast, constant, operate, steps
-from ptxdsl.trace.targets import Target
+from ptxdsl.trace.source import Target
 from ptxdsl.types import TYPES, Type, b8, b32, f64, pred, s32, s64, u32, u64
 
 _CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(ll|l|h)?([a-zA-Z%]?)")

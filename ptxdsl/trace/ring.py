@@ -18,7 +18,7 @@ from ptxdsl.trace.instruction import Scalar, emit, shown
 from ptxdsl.trace.memory import PointerValue, pointer
 from ptxdsl.trace.operators import operate, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
-from ptxdsl.trace.targets import target_of
+from ptxdsl.trace.source import target_of
 from ptxdsl.trace.value import Var, special, tid, var
 from ptxdsl.types import b64, pred, u32
 

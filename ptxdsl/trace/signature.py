@@ -10,6 +10,7 @@ from typing import Any
 
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import Location, TraceError
+from ptxdsl.trace.captured import defined_at
 from ptxdsl.trace.parameters import (
     ANNOTATE,
     Definition,
@@ -23,7 +24,6 @@ from ptxdsl.trace.parameters import (
     ptx_name,
     resolved,
 )
-from ptxdsl.trace.reads import defined_at
 from ptxdsl.types import Pointer, pred
 
 

@@ -34,9 +34,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ptxdsl.errors import Names, bytecode
-from ptxdsl.trace.contents import is_library, is_library_name, is_random, slots_of
+from ptxdsl.trace.contents import Traceable, is_library, is_library_name, is_random, slots_of
 from ptxdsl.trace.instruction import Source
-from ptxdsl.trace.keys import Traceable
 
 MOST = 2000  # maximum number of holders, nearest first
 MOST_BYTES = 1 << 20  # maximum size of a copied array

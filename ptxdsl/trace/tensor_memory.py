@@ -8,15 +8,14 @@ from typing import Any, Self
 
 from ptxdsl import ir
 from ptxdsl.errors import public, public_class
-from ptxdsl.trace.accumulators import QUAD_ROWS, AccumulatorRow, HeldAccumulators, quad_rows
 from ptxdsl.trace.arrays import shared
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import Block, if_
 from ptxdsl.trace.instruction import Scalar, emit, shown
+from ptxdsl.trace.operands import QUAD_ROWS, AccumulatorRow, HeldAccumulators, quad_rows, stage_number
 from ptxdsl.trace.operators import cast, operate, steps
 from ptxdsl.trace.ring import check_beginning, check_pair, synchronise
 from ptxdsl.trace.roles import WARP, uniform_index
-from ptxdsl.trace.staged_operand import stage_number
 from ptxdsl.trace.value import laneid, make_value
 from ptxdsl.types import Type, b32, f16, u16, u32
 

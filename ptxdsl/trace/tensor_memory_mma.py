@@ -10,8 +10,8 @@ from ptxdsl.errors import public, public_class
 from ptxdsl.trace.builder import refuse
 from ptxdsl.trace.instruction import emit, shown
 from ptxdsl.trace.memory import ArrayView
+from ptxdsl.trace.operands import UNIT, StagedOperand, stage_number, staged_operand
 from ptxdsl.trace.operators import cast, operate, steps
-from ptxdsl.trace.staged_operand import UNIT, StagedOperand, stage_number, staged_operand
 from ptxdsl.trace.tensor_memory import TensorMatrix, tensor_memory
 from ptxdsl.types import b32, f16, f32, s32, u64
 

@@ -15,7 +15,7 @@ from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.foreign import BOTH_SIDES, Foreign, NoNumber, host_function
 from ptxdsl.trace.instruction import Scalar, ScalarLike, conversion, register_type, shown
 from ptxdsl.trace.operators import COMPARISONS, binary, compare, shift
-from ptxdsl.trace.sentences import known_integer
+from ptxdsl.trace.source import known_integer
 from ptxdsl.types import Type, pred, u32
 
 

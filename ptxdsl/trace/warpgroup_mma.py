@@ -8,14 +8,13 @@ from typing import Any
 
 from ptxdsl.driver import Late
 from ptxdsl.errors import public, public_class
-from ptxdsl.trace.accumulators import QUAD, AccumulatorRow, HeldAccumulators, quad_rows
 from ptxdsl.trace.builder import refuse
 from ptxdsl.trace.instruction import emit, shown
 from ptxdsl.trace.memory import ArrayView
+from ptxdsl.trace.operands import QUAD, AccumulatorRow, HeldAccumulators, quad_rows, staged_operand
 from ptxdsl.trace.operators import cast, operate, select, steps
 from ptxdsl.trace.packing import pack
 from ptxdsl.trace.roles import ALL_LANES, WARP, WARPGROUP
-from ptxdsl.trace.staged_operand import staged_operand
 from ptxdsl.trace.value import Var, laneid, tid, var
 from ptxdsl.types import Type, b16, b32, bf16, e4m3, e5m2, f16, f32, s32, u32
 

@@ -18,10 +18,8 @@ from ptxdsl import arrays, ptr
 from ptxdsl.errors import LaunchError, TraceError
 from ptxdsl.kernels.epilogue import Epilogue, VectorOperand
 from ptxdsl.kernels.store.traced import Known, traced
-from ptxdsl.trace.captured import captures
-from ptxdsl.trace.contents import is_steady
-from ptxdsl.trace.keys import Key
-from ptxdsl.trace.reads import reads
+from ptxdsl.trace.captured import captures, reads
+from ptxdsl.trace.contents import Key, is_steady
 from ptxdsl.types import Type, f32, f64, s32
 
 UNSCALED = 1, 0  # alpha and beta

@@ -233,7 +233,7 @@ class Builder:
             refuse(f"{region.words} ends before {self.region.words}, which began inside of it")
         self.regions.pop().open = False
 
-    def place(self, label: ir.Label) -> None:
+    def append_target(self, label: ir.Label) -> None:
         """Append a label if a branch goes to it."""
         if label in self.targets:
             self.append(label)

@@ -76,12 +76,13 @@ class Block:
         left = leaving(self.entered, calls_here(self.builder.code), location)
         if left is None:
             return
-        statement = f"`{left.keyword}`" if left.keyword else "`return`, `break` or `continue`"
+        keyword, at, code = left
+        statement = f"`{keyword}`" if keyword else "`return`, `break` or `continue`"
         refuse(
             f"a Python {statement} leaves {self.region.words}: "
             "Python would skip what follows while tracing, for all threads",
-            _instead(left.keyword, left.code is self.builder.code, self.builder.noun),
-            at=left.location,
+            _instead(keyword, code is self.builder.code, self.builder.noun),
+            at=at,
         )
 
     def watch(self, instruction: ir.Instruction) -> None:
@@ -450,7 +451,7 @@ def _rounds(builder: Builder, span: LoopBounds, unroll: int | None) -> Iterator[
         yield from _loop(loop, counter, copies, builder.function.label("$rest"))
     if known is None or len(known) % copies or copies == 1:
         yield from _loop(loop, counter, 1, behind)
-    builder.place(behind)
+    builder.append_target(behind)
 
 
 def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[Any]:
@@ -478,7 +479,7 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
     if over is not None:  # the counter may have wrapped, so the remainder cannot be derived from it
         branch(loop.behind, when=over)
     if after is not loop.behind:
-        builder.place(after)
+        builder.append_target(after)
 
 
 @contextmanager
@@ -494,7 +495,7 @@ def iteration(builder: Builder, region: ControlRegion, bindings: Bindings, help:
     builder.check_whole()
     bindings.check(region)
     builder.close(region)
-    builder.place(region.again)
+    builder.append_target(region.again)
 
 
 def _enters(span: LoopBounds, counter: Var, copies: int) -> Scalar:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dis
 import warnings
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -115,17 +115,10 @@ _CALLING = ("LOAD_CONST", "PUSH_NULL", "PRECALL", "SWAP", "EXTENDED_ARG")
 _RETURN = 4  # maximum length of a `return` sequence that the compiler duplicates
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
-    """The statement that leaves a block: its keyword ("" without source), its location, its function."""
+def leaving(entered: Calls, left: Calls, location: Location) -> tuple[str, Location, CodeType] | None:
+    """Return the statement that leaves a block: its keyword ("" without source), its location, its function.
 
-    keyword: str
-    location: Location
-    code: CodeType
-
-
-def leaving(entered: Calls, left: Calls, location: Location) -> Leaving | None:
-    """Return the statement that leaves a block entered at `entered`; None at the end of the block.
+    None at the end of the block, which was entered at `entered`.
 
     Both call lists and the chain of `location` have the innermost call first. One block may span several calls, if a
     user-defined context manager enters it.
@@ -135,7 +128,7 @@ def leaving(entered: Calls, left: Calls, location: Location) -> Leaving | None:
     for depth in moved:
         statement = _leaving(*left[depth], chain[min(depth, len(chain) - 1)])
         if statement:
-            return Leaving(*statement, left[depth][0])
+            return *statement, left[depth][0]
     return None
 
 

@@ -42,23 +42,14 @@ class Unfit(Exception):
 
 
 @dataclass(slots=True)
-class Preparation:
-    """An instruction emitted before the bound one, such as moving a constant into a register or adding an offset."""
-
-    mnemonic: str
-    register: ir.Register
-    sources: tuple[ir.Operand, ...]
-
-
-@dataclass(slots=True)
 class Binding:
-    """The operands bound to one form, its new registers, and the preparatory instructions."""
+    """The operands bound to one form, its new registers, and the preparatory instructions, such as a conversion."""
 
     opcode: Opcode
     operands: list[ir.Operand | None] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
     fresh: list[tuple[ir.Register, str]] = field(default_factory=list)
-    steps: list[Preparation] = field(default_factory=list)
+    steps: list[ir.Instruction] = field(default_factory=list)  # emitted before the bound one
     written: list[Any] = field(default_factory=list)
     problem: Problem | None = None
     source_index: dict[str, int] = field(default_factory=dict)
@@ -66,7 +57,7 @@ class Binding:
     def step(self, mnemonic: str, type: Type, *sources: ir.Operand) -> ir.Register:
         """Add a preparatory instruction and return its result register."""
         register = ir.Register("", register_type(type).register)
-        self.steps.append(Preparation(mnemonic, register, sources))
+        self.steps.append(ir.Instruction(lookup(mnemonic)[0], (register, *sources)))
         return register
 
 
@@ -329,9 +320,9 @@ def _is_of_another_kind(source: object, closest: Binding) -> bool:
 def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None) -> list[tuple[Any, Any]]:
     site = builder.site()
     for step in bound.steps:
-        builder.adopt(step.register)
-        operands = step.register, *step.sources
-        builder.append(ir.Instruction(lookup(step.mnemonic)[0], operands, None, site.location))
+        builder.adopt(step.operands[0])  # type: ignore[arg-type]  # the register that it computes
+        step.location = site.location
+        builder.append(step)
     names = _names(site.names, len(bound.fresh))
     for (register, _), name in zip(bound.fresh, names, strict=True):
         builder.adopt(register, name)

@@ -105,24 +105,26 @@ class PointerValue(
             help = "an element of it is `p[0]`" if wanted.kind not in "usb" else converted
             message = f"`{operand.name}` is {shown(self)}; this form takes {operand.describe()}"
             raise Unfit(Problem(operand.name, message, help))
-        address = self.base if isinstance(self.base, Scalar) else _address_of(self.base, register)
-        held = address.scalar(binding, operand)
+        held = self._base_value().scalar(binding, operand)
         return binding.step(f"add.{register}", register, held, ir.Immediate(self.offset)) if self.offset else held
 
     @property
     def value(self) -> Scalar:
         """The address in bytes, a u64 (a u32 in shared memory)."""
-        register = self.type.register
         self._base()
+        return operators.binary("+", self._base_value(), self.offset)
+
+    def _base_value(self) -> Scalar:
+        """Return the base in a register; the address of a variable is computed once per kernel."""
         if isinstance(self.base, Scalar):
-            return operators.binary("+", self.base, self.offset)
-        return operators.binary("+", _address_of(self.base, register), self.offset)
+            return self.base
+        variable, register = self.base, self.type.register
+        compute = lambda: operate(f"mov.{register}", variable, type=register)  # noqa: E731
+        address: Scalar = current(variable.name).once_at_start(variable, variable.name, compute)
+        return address
 
     def bitcast(self, element: Type) -> PointerValue:
         """Return the same address as a pointer to another element type."""
-        return self._as(element)
-
-    def _as(self, element: Type) -> PointerValue:
         if not isinstance(element, Type):
             refuse(f"bitcast of the pointer `{self.name}` takes the new element type; found {element!r}", "such as b32")
         return PointerValue(self.base, Pointer(element, self.space), self.offset)
@@ -240,7 +242,7 @@ class PointerVar(PointerValue):
     __radd__ = __add__
 
     def bitcast(self, element: Type) -> PointerValue:
-        return (self + 0)._as(element)
+        return (self + 0).bitcast(element)
 
 
 def _negative(pointer: PointerValue, index: ScalarLike) -> ScalarLike:
@@ -283,20 +285,13 @@ def _scaled(index: ScalarLike, size: int, pointer: PointerValue, out: Scalar | N
     """Return base + index * size, computed by one instruction."""
     assert isinstance(index, Scalar)
     register = pointer.type.register
-    base = pointer.base if isinstance(pointer.base, Scalar) else _address_of(pointer.base, register)
+    base = pointer._base_value()
     if register.bits < index.type.bits:
         index = operators.cast(index, u32)
     wide = register.bits > index.type.bits
     if size == 1 and not wide:
         return operate(f"add.{register}", base, index, out=out, type=register)
     return operate(f"mad.{'wide' if wide else 'lo'}.{index.type}", index, size, base, out=out, type=register)
-
-
-def _address_of(variable: ir.Variable, register: Type) -> Scalar:
-    """Return the address of a variable in a register, computed once per kernel."""
-    text, name = f"mov.{register}", variable.name
-    address: Scalar = current(name).once_at_start(variable, name, lambda: operate(text, variable, type=register))
-    return address
 
 
 def _reaches(space: str, wanted: str | None) -> bool:

@@ -212,35 +212,27 @@ def _logic(symbol: str, type: Type, left: ScalarLike, right: ScalarLike, out: Sc
 def _add(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if number_of(left) is not None:
         left, right = right, left
-    number = number_of(right)
-    if number is None or is_floating(type):
-        return _floating("add", type, left, right, out) if is_floating(type) else _plain("add", type, left, right, out)
-    if number < 0 and _has_opposite(number, type):
-        return _plain("sub", type, left, -number, out)
-    return kept(left, out) if number == 0 else _plain("add", type, left, right, out)
+    return _sum("add", "sub", type, left, right, out)
 
 
 def _subtract(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
-    if is_floating(type):
-        return _floating("sub", type, left, right, out)
-    number = number_of(right)
+    return _sum("sub", "add", type, left, right, out)
+
+
+def _sum(name: str, opposite: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
+    """Add or subtract. Integers take no instruction for 0, and the opposite one for a negative constant if it fits."""
+    number = None if is_floating(type) else number_of(right)
     if number == 0:
         return kept(left, out)
-    if number is not None and number < 0 and _has_opposite(number, type):
-        return _plain("add", type, left, -number, out)
-    return _plain("sub", type, left, right, out)
+    if number is not None and number < 0 and -number <= literal.limits(type)[1]:
+        name, right = opposite, -number
+    return _rounded(name, type, left, right, out)
 
 
-def _has_opposite(number: int | float, type: Type) -> bool:
-    """True if -number also fits the type, as for all but the smallest signed integer."""
-    return -number <= literal.limits(type)[1]
-
-
-def _plain(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
-    return operate(f"{name}.{type}", left, right, out=out, type=type)
-
-
-def _floating(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
+def _rounded(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
+    """Emit add, sub or mul; floats round to nearest."""
+    if not is_floating(type):
+        return operate(f"{name}{'.lo' if name == 'mul' else ''}.{type}", left, right, out=out, type=type)
     if lanes(type)[0] is bf16 and current(name).sm < 90:
         # add, sub and mul of bf16 need sm_90; fma exists since sm_80 and also rounds once
         operands = {"add": (left, 1.0, right), "sub": (right, -1.0, left), "mul": (left, right, -0.0)}[name]
@@ -254,9 +246,9 @@ def _multiply(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | Non
     number = number_of(right)
     if number == 1 and isinstance(left, Scalar):
         return kept(left, out)
-    if is_floating(type):
-        return _floating("mul", type, left, right, out)
-    return settle(0, type, out) if number == 0 else _plain("mul.lo", type, left, right, out)
+    if number == 0 and not is_floating(type):
+        return settle(0, type, out)
+    return _rounded("mul", type, left, right, out)
 
 
 def _divide(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
@@ -288,8 +280,9 @@ def _floor_divide(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar |
     if not type.is_signed:
         return operate(f"div.{type}", left, right, out=out)
     with steps():
-        quotient, rest_is_off = _truncated(type, left, right)
-    return _subtract(type, quotient, rest_is_off.to(type), out)
+        quotient, rest = operate(f"div.{type}", left, right), operate(f"rem.{type}", left, right)
+        is_one_too_large = _wrong_side(type, rest, right)
+    return _subtract(type, quotient, is_one_too_large.to(type), out)
 
 
 def _modulo(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
@@ -311,13 +304,6 @@ def _divisor(symbol: str, right: ScalarLike) -> int | float | None:
     if number == 0:
         refuse(f"`{symbol}` divides by zero", "the divisor is the constant 0 here")
     return number
-
-
-def _truncated(type: Type, left: ScalarLike, right: ScalarLike) -> tuple[Scalar, Scalar]:
-    """Return the quotient rounded toward zero, and a predicate that holds if it is one too large."""
-    quotient = operate(f"div.{type}", left, right)
-    rest = operate(f"rem.{type}", left, right)
-    return quotient, _wrong_side(type, rest, right)
 
 
 def _wrong_side(type: Type, rest: Scalar, divisor: ScalarLike) -> Scalar:

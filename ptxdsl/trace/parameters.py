@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copyreg
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,13 +109,11 @@ def assembled(type: FieldType, values: Iterator[object]) -> Any:
     """Assemble the value of a parameter from the values of its leaves."""
     if not isinstance(type, Definition):
         return next(values)
-    return type(**{field.name: _gathered(field, values) for field in type.fields_})
-
-
-def _gathered(field: ParameterField, values: Iterator[object]) -> Any:
-    if field.count is None:
-        return assembled(field.type, values)
-    return tuple([assembled(field.type, values) for _ in range(field.count)])
+    fields: dict[str, Any] = {}
+    for field in type.fields_:
+        parts = [assembled(field.type, values) for _ in field.names]
+        fields[field.name] = parts[0] if field.count is None else tuple(parts)
+    return type(**fields)
 
 
 def is_alike(value: object, definition: Definition) -> bool:
@@ -453,11 +452,7 @@ def _reduced(cls: Definition) -> Any:
     if "of_" not in vars(cls):
         return cls.__qualname__
     base, fields = vars(cls)["of_"]
-    return _made_again, (base, cls.__name__, fields)
-
-
-def _made_again(base: type[Parameters], name: str, fields: Mapping[str, object]) -> Any:
-    return base.of(name, **fields)
+    return functools.partial(base.of, cls.__name__, **fields), ()
 
 
 copyreg.pickle(Definition, _reduced)

@@ -40,14 +40,7 @@ class Parameter:
         return leaves(self.name, self.type)
 
 
-class Required:
-    """The default of a constant without a default."""
-
-    def __repr__(self) -> str:
-        return "required"
-
-
-REQUIRED = Required()
+REQUIRED = inspect.Parameter.empty  # the default of a constant without a default
 FUNCTION = "function"  # the noun of device functions in messages
 
 
@@ -174,7 +167,7 @@ def signature(function: Callable[..., Any], scope: Mapping[str, object], noun: s
     is_method = bool(parameters) and parameters[0].name == "self" and parameters[0].annotation is inspect._empty
     for p in parameters[is_method and noun == "kernel" :]:
         if p.kind is p.KEYWORD_ONLY:
-            constants[p.name] = REQUIRED if p.default is p.empty else p.default
+            constants[p.name] = p.default
         else:
             _check_parameter(function, p, noun)
             names.append(p.name)

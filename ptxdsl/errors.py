@@ -508,14 +508,15 @@ def _is_repeated(code: CodeType, offset: int) -> bool:
     if len(following) < 2 or following[0].opname not in ("BUILD_LIST", "BUILD_TUPLE") or following[0].arg != 1:
         return False
     first, *rest = following
-    return _multiplies(rest[0]) or any(_multiplies(i) and _begins(i) == _begins(first) for i in rest)
+    return _multiplies(rest[0]) or any(_multiplies(i) and begins(i) == begins(first) for i in rest)
 
 
 def _multiplies(instruction: dis.Instruction) -> bool:
     return instruction.opname == "BINARY_OP" and instruction.argrepr in ("*", "*=")
 
 
-def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
+def begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
+    """Return the line and column where an instruction's source text begins."""
     span = instruction.positions
     return (span.lineno, span.col_offset) if span else (None, None)
 

@@ -24,7 +24,7 @@ from ptxdsl.layout import (
     to_svg,
     to_text,
 )
-from ptxdsl.layout.grid import Picture
+from ptxdsl.layout.draw import Picture
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import TYPES
 

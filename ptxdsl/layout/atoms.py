@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
+from ptxdsl.layout.draw import Drawable, Grid, Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.mma_atom import LEAST_BITS, MmaAtom, held
 from ptxdsl.layout.mma_shapes import BITS, MMA, WGMMA, WGMMA_M, MmaShape, WarpgroupProduct

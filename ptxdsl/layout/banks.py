@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ptxdsl.layout.atoms import WARP, CopyAtom, check_element, copy_atom
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.layout.draw import Cell, Drawable, Grid, Picture
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.shape import modes, product, refusal, show
 from ptxdsl.layout.swizzle import LINE_BYTES, AnyLayout

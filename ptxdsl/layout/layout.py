@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from ptxdsl.errors import called_elsewhere, public_class
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Grid, Picture, number_cell
+from ptxdsl.layout.draw import Drawable, Grid, Picture, number_cell
 from ptxdsl.layout.index import Digit, Index, check_operators, evaluate
 from ptxdsl.layout.number import Computed, Coordinate
 from ptxdsl.layout.shape import (

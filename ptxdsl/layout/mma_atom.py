@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxdsl.layout.descriptors import usual_byte
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Cell, Grid, Picture, thread_value_grid
+from ptxdsl.layout.draw import Cell, Drawable, Grid, Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.swizzle import bank_colour
 

@@ -73,11 +73,6 @@ def depth_of(value: IntTuple) -> int:
     return 1 + max(map(depth_of, value)) if isinstance(value, tuple) else 0
 
 
-def product_each(value: IntTuple) -> IntTuple:
-    """Return the size of each top-level mode."""
-    return tuple(map(product, value)) if isinstance(value, tuple) else value
-
-
 def like(profile: IntTuple, leaves: Iterator[Any]) -> Any:
     """Return `leaves` nested like `profile`."""
     return tuple(like(p, leaves) for p in profile) if isinstance(profile, tuple) else next(leaves)

@@ -28,8 +28,7 @@ from ptxdsl.layout.descriptors import (
     swizzle_of,
     swizzled,
 )
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.layout.draw import Cell, Drawable, Grid, Picture
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.mma_atom import DIMENSIONS, NAMES, MmaAtom
 from ptxdsl.layout.number import Computed, Number

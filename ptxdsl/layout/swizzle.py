@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from ptxdsl.errors import public_class
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.layout.draw import Cell, Drawable, Grid, Picture
 from ptxdsl.layout.index import Index, as_index, divide, multiply, sum_bits
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.number import Computed, Coordinate, Number

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Cell, Grid, Picture, thread_value_cell
+from ptxdsl.layout.draw import Cell, Drawable, Grid, Picture, thread_value_cell
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.mma_atom import MmaAtom
 from ptxdsl.layout.mma_shapes import TCGEN05, TCGEN05_M, TensorMemoryKind

@@ -10,8 +10,7 @@ from ptxdsl.cached import cached_property
 from ptxdsl.errors import public
 from ptxdsl.layout.algebra import coalesce, composition, right_inverse, through_swizzle
 from ptxdsl.layout.atoms import CopyAtom, copy_atom
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Picture, thread_value_grid
+from ptxdsl.layout.draw import Drawable, Picture, thread_value_grid
 from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.mma_atom import DIMENSIONS, NAMES, MmaAtom, held

@@ -10,8 +10,7 @@ from ptxdsl.cached import cached_property
 from ptxdsl.errors import public
 from ptxdsl.layout.algebra import L, composition, right_inverse, slice_, through_swizzle
 from ptxdsl.layout.atoms import mma_atom
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Picture
+from ptxdsl.layout.draw import Drawable, Picture
 from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.mma_atom import DIMENSIONS, NAMES, MmaAtom, product_picture

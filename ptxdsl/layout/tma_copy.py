@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, TypeGuard
 from ptxdsl.cached import cached_property
 from ptxdsl.layout.algebra import coalesce
 from ptxdsl.layout.descriptors import CHUNK_BYTES, pattern_bytes, swizzle_of
-from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.layout.draw import Cell, Drawable, Grid, Picture
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.number import Computed
 from ptxdsl.layout.shape import modes, product, refusal, show

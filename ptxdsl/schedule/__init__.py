@@ -1,13 +1,11 @@
 """Which tile of the output is computed where and when: plain arithmetic for the host, for drawings and for kernels."""
 
 from ptxdsl.schedule.conv import Conv2dProblem, Conv3dProblem
-from ptxdsl.schedule.grouped import GroupedProblemVisitor, GroupedTile, WorkColumns, tile_of
+from ptxdsl.schedule.grouped import GroupedProblemVisitor, GroupedTile, TriangularProblemVisitor, WorkColumns, tile_of
 from ptxdsl.schedule.occupancy import blocks_per_multiprocessor, sufficient_blocks
 from ptxdsl.schedule.persistent import ClusterRaster, GroupPlan, GroupScheduler, PersistentPlan, PersistentScheduler
 from ptxdsl.schedule.problems import GemmShape, TiledShape, slice_of_k
-from ptxdsl.schedule.raster import GroupedRowsThreadblockSwizzle, HilbertThreadblockSwizzle
-from ptxdsl.schedule.reuse import Reuse, l2_reuse
-from ptxdsl.schedule.serpentine import Serpentine, strip_width
+from ptxdsl.schedule.raster import GroupedRowsThreadblockSwizzle, HilbertThreadblockSwizzle, Serpentine, strip_width
 from ptxdsl.schedule.stream_k import StreamKCoverage, StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle, TileWork
 from ptxdsl.schedule.swizzle import (
     BatchedIdentityThreadblockSwizzle,
@@ -24,9 +22,8 @@ from ptxdsl.schedule.swizzle import (
     ThreadblockSwizzle,
     TileOffset,
 )
-from ptxdsl.schedule.tile_map import Coverage, TileMap
+from ptxdsl.schedule.tile_map import Coverage, Reuse, TileMap, l2_reuse
 from ptxdsl.schedule.timeline import Span, Timeline
-from ptxdsl.schedule.triangle import TriangularProblemVisitor
 
 __all__ = [
     "BatchedIdentityThreadblockSwizzle",

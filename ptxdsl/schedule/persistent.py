@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.draw import picture_html
-from ptxdsl.layout.grid import Cell
+from ptxdsl.layout.draw import Cell, picture_html
 from ptxdsl.layout.number import BlockIndex, Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, counted, is_int, low_bits, where
 from ptxdsl.schedule.problems import (

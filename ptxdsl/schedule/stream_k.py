@@ -429,11 +429,6 @@ class StreamKPlan:
         return self.first_reduction_block + self.reduction_blocks
 
     @property
-    def padding_blocks(self) -> int:
-        """The number of blocks that only pad the stream-K waves."""
-        return self.first_dp_block - self.sk_blocks
-
-    @property
     def grid(self) -> tuple[int, int, int]:
         blocks = self.active_blocks
         if self.interleaved:

@@ -9,7 +9,6 @@ operator is refused if it gets one variable that was written twice, through two 
 from __future__ import annotations
 
 import ast
-import dis
 import re
 from bisect import bisect_right
 from collections import deque
@@ -19,9 +18,9 @@ from itertools import pairwise
 from types import CodeType, SimpleNamespace
 from typing import Any, NoReturn
 
-from ptxdsl.errors import Names, Site, bytecode, names_of_calls
+from ptxdsl.errors import Names, Site, begins, bytecode, names_of_calls
 from ptxdsl.trace.builder import Builder, current, refuse
-from ptxdsl.trace.contents import is_library
+from ptxdsl.trace.contents import is_library, slots_of
 from ptxdsl.trace.flow import live_after, names_of
 from ptxdsl.trace.source import operands_at, target_of
 
@@ -46,8 +45,7 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
             live = live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
             _check(names, variable, written, live)
             _check_lists(names, variable, written, live)
-            if written:
-                _check_members(names, variable, written)
+            _check_members(names, variable, written)
 
 
 def _written_name(site: Site) -> str | None:
@@ -58,18 +56,12 @@ def _written_name(site: Site) -> str | None:
         return written and (written[1] or written[2])
     listing = bytecode(site.codes[0])
     n = bisect_right(listing, site.offset, key=lambda i: i.offset) - 1
-    same = [i for i in listing[:n] if _begins(i) == _begins(listing[n])]  # the text before `.set` or `+=`
+    same = [i for i in listing[:n] if begins(i) == begins(listing[n])]  # the text before `.set` or `+=`
     is_write = listing[n].opname == "BINARY_OP" or any(i.argval == "set" for i in same)
     if not is_write or not same[:1] or not same[0].opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
         return None
     is_name = len(same) == 1 or same[1].argval == "set"
     return str(same[0].argval) if is_name else f"{same[0].argval}…"
-
-
-def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
-    """Return the line and column where an instruction's source text begins."""
-    location = instruction.positions
-    return (location.lineno, location.col_offset) if location else (None, None)
 
 
 def _check(names: Names, variable: Any, written: str | None, live: frozenset[str]) -> None:
@@ -108,14 +100,12 @@ def _is_copy(copy: Any, container: Any) -> bool:
     return is_other and [*map(id, _held_in(container))] == [*map(id, _held_in(copy))]
 
 
-def _check_members(names: Names, variable: Any, written: str) -> None:
+def _check_members(names: Names, variable: Any, written: str | None) -> None:
     """Refuse a write if another attribute or dict entry that holds the variable is read later."""
-    root, *path = re.findall(r"\w+", written)[:2]
-    holder = names.values.get(root)
+    root, *path = re.findall(r"\w+", written or "")[:2] or [""]
+    holder = names.values.get(root) if path and written else None
     members = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
-    others = (
-        [name for name, value in members.items() if [name] != path and _is_variable(value, variable)] if path else []
-    )
+    others = [name for name, value in members.items() if [name] != path and _is_variable(value, variable)]
     if not others:
         return
     behind = {str(i.argval) for i in bytecode(names.code) if i.offset > names.offset and i.opname in _MEMBERS}
@@ -128,7 +118,9 @@ def _held_in(container: Any) -> list[Any]:
     """Return the values in a list, tuple, dict or object, including nested lists."""
     if type(container) in _PLAIN or hasattr(type(container), "traced"):
         return []
-    container = _by_name(container) if _is_object(container) else container
+    if _is_object(container):
+        names = getattr(container, "__dict__", ()) or slots_of(type(container))
+        container = [getattr(container, name) for name in names if hasattr(container, name)]
     if not isinstance(container, list | tuple | dict | deque):
         return []
     values = list(container.values()) if isinstance(container, dict) else list(container)
@@ -139,11 +131,6 @@ def _is_object(value: Any) -> bool:
     """True for an instance of a user class, a dataclass or a SimpleNamespace."""
     kind = type(value)
     return kind is SimpleNamespace or is_dataclass(kind) or (hasattr(value, "__dict__") and not is_library(kind))
-
-
-def _by_name(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass or namespace by name."""
-    return dict(vars(value)) if hasattr(value, "__dict__") else {name: getattr(value, name) for name in value.__slots__}
 
 
 def _refuse_copied(copy: str, original: str, container: Any) -> NoReturn:
@@ -188,13 +175,9 @@ def _copied(code: CodeType) -> dict[str, list[int]]:
                 copied.setdefault(name, []).append(instruction.offset)
             copies = copies or "LOAD" in instruction.opname
         elif instruction.opname != "UNPACK_SEQUENCE":  # which gives names to what a copy has
-            copies = instruction.opname.startswith(_COPYING) or _is_subscript(instruction)
+            is_element = instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"  # as Python 3.14 spells it
+            copies = instruction.opname.startswith(_COPYING) or is_element
     return copied
-
-
-def _is_subscript(instruction: dis.Instruction) -> bool:
-    """True for an element access as Python 3.14 spells it."""
-    return instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"
 
 
 def check_two_ways(variable: Any) -> None:

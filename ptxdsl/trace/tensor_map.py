@@ -288,14 +288,15 @@ class TensorMap:
             )
 
     def _mode_problems(self) -> Iterator[tuple[str, str]]:
-        if self.swizzle not in (None, *SWIZZLES[1:]):
-            yield f"the swizzle of a tensor map is {self.swizzle!r}", "it is 128, 64 or 32 bytes, or None"
-        if self.fill not in FILLS:
-            yield f"the fill of a tensor map is {self.fill!r}", 'it is "zeros" or "nan"'
+        for name, known, help in (
+            ("swizzle", (None, *SWIZZLES[1:]), "it is 128, 64 or 32 bytes, or None"),
+            ("fill", FILLS, 'it is "zeros" or "nan"'),
+            ("l2_promotion", PROMOTIONS, "it is 0, 64, 128 or 256 bytes"),
+        ):
+            if getattr(self, name) not in known:
+                yield f"the {name} of a tensor map is {getattr(self, name)!r}", help
         if self.fill == "nan" and not self.element.is_float:
             yield f'a tensor map of {self.element} has fill="nan", and {self.element} has no NaN', 'fill with "zeros"'
-        if self.l2_promotion not in PROMOTIONS:
-            yield f"the l2_promotion of a tensor map is {self.l2_promotion!r}", "it is 0, 64, 128 or 256 bytes"
 
     def _extent_problems(self) -> Iterator[tuple[str, str]]:
         yield from self._pixel_problems()

@@ -167,15 +167,10 @@ class TensorMatrix:
         reaches: warp w of a warpgroup has lanes 32w to 32w + 31.
         """
         count = self._check_part("load", first, count)
-        shape, registers = self._shape_of(), []
-        with steps():
-            quarter = self._quarter()
-        for column, repeats, each in _parts(self.shape[0], first, count):
-            with steps():
-                address = _added(quarter, column)
-            text = f"tcgen05.ld.sync.aligned.{shape}.x{repeats}.b32"
+        registers: list[Any] = []
+        for address, shape, each in self._accesses(first, count):
             held = self.type if self.type.bits == 32 else b32
-            ((loaded, _),) = emit(text, (address,), type=held)
+            ((loaded, _),) = emit(f"tcgen05.ld.sync.aligned.{shape}.b32", (address,), type=held)
             registers += make_value(loaded if each > 1 else (loaded,), held)
         emit("tcgen05.wait::ld.sync.aligned")
         if self.type is f16:  # the lower half of a cell
@@ -191,15 +186,11 @@ class TensorMatrix:
         columns = len(registers) * (ROWS // self.shape[0])
         count = self._check_part("store", first, columns)
         done = 0
-        with steps():
-            quarter = self._quarter()
-        for column, repeats, each in _parts(self.shape[0], first, count):
-            with steps():
-                address = _added(quarter, column)
+        for address, shape, each in self._accesses(first, count):
             values: list[Any] = list(registers[done : done + each])
             if self.type is f16:
                 values = [cast(value, f16).bitcast(u16).to(u32) for value in values]
-            emit(f"tcgen05.st.sync.aligned.{self._shape_of()}.x{repeats}.b32", (address, values))
+            emit(f"tcgen05.st.sync.aligned.{shape}.b32", (address, values))
             done += each
         emit("tcgen05.wait::st.sync.aligned")
 
@@ -238,12 +229,20 @@ class TensorMatrix:
             )
         return count
 
-    def _shape_of(self) -> str:
-        return "32x32b" if self.shape[0] == ROWS else "16x256b"
+    def _accesses(self, first: int, count: int) -> Iterator[tuple[Any, str, int]]:
+        """Yield (address, shape, registers) of each instruction: powers of two of repetitions, the largest first.
 
-    def _quarter(self) -> Any:
-        """Return the address of the lanes that the current warp reaches."""
-        return operate("add.u32", self.address, warp_in_warpgroup() << LANE_OF_QUARTER, type=b32)
+        The address is that of the lanes which the current warp reaches.
+        """
+        name, step, held = ("32x32b", 1, 1) if self.shape[0] == ROWS else ("16x256b", 8, 4)  # of one repetition
+        with steps():
+            quarter = operate("add.u32", self.address, warp_in_warpgroup() << LANE_OF_QUARTER, type=b32)
+        while count:
+            repeats = min(1 << int(math.log2(count // step)), MOST_REGISTERS // held)
+            with steps():
+                address = _added(quarter, first)
+            yield address, f"{name}.x{repeats}", repeats * held
+            first, count = first + repeats * step, count - repeats * step
 
 
 class LoadedAccumulators(HeldAccumulators):
@@ -268,15 +267,6 @@ def warp_in_warpgroup() -> Any:
 def _added(address: Any, columns: int) -> Any:
     """Return an address `columns` columns further on, in a b32 register as tcgen05.mma takes it."""
     return operate("add.u32", address, columns, type=b32) if columns else address
-
-
-def _parts(rows: int, first: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (first column, repetitions, registers) of each instruction: powers of two, the largest first."""
-    step, registers = (1, 1) if rows == ROWS else (8, 4)  # columns, and registers, of one repetition
-    while count:
-        repeats = min(1 << int(math.log2(count // step)), MOST_REGISTERS // registers)
-        yield first, repeats, repeats * registers
-        first, count = first + repeats * step, count - repeats * step
 
 
 def _check_columns(columns: Any) -> None:

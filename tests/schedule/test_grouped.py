@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxdsl.schedule import GroupedProblemVisitor, TriangularProblemVisitor, tile_of
-from ptxdsl.schedule.grouped import _deal_longest_first, _deal_one_by_one
-from ptxdsl.schedule.triangle import _triangle_row
+from ptxdsl.schedule.grouped import _deal_longest_first, _deal_one_by_one, _triangle_row
 from tests.schedule.vectors import load, tuples
 
 VISITOR, BALANCE = load("grouped_visitor"), load("grouped_balance")

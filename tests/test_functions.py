@@ -375,7 +375,7 @@ def test_a_decorator_that_says_more_is_refused_in_words():
 
 
 DEFINITIONS = {
-    "def f(self, a: u32): pass": "function `f` is a method: it takes `self`",
+    "def f(self, a: u32): pass": "parameter `self` of function `f` has no type",
     "def f(a): pass": "parameter `a` of function `f` has no type",
     "def f(a: u32 = 1): pass": "parameter `a` of function `f` has a default",
     "def f(*a: u32): pass": "`*a` of function `f`: the number of its parameters must be known",

@@ -310,7 +310,7 @@ OF_K = "of kernel `k`"
 UNRESOLVED = f"of parameter `x` {OF_K} cannot be resolved"
 DEFINITIONS = {
     "no annotation": ("def k(x): pass", f"parameter `x` {OF_K} has no type"),
-    "a class method": ("def k(cls, x: u32): pass", "kernel `k` is a class method: it takes `cls`"),
+    "a class method": ("def k(cls, x: u32): pass", f"parameter `cls` {OF_K} has no type"),
     "a Python type": ("def k(x: int): pass", f"parameter `x` {OF_K} is annotated <class 'int'>, which no kernel takes"),
     "a predicate": ("def k(x: pd.pred): pass", f"parameter `x` {OF_K} is annotated pred, which no kernel takes"),
     "a default": ("def k(x: u32 = 3): pass", f"parameter `x` {OF_K} has a default"),

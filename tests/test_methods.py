@@ -82,4 +82,4 @@ def test_a_class_method_is_refused():
             def run(cls, x: ptr[f32]):
                 pass
 
-    assert refused.value.message == "kernel `run` is a class method: it takes `cls`"
+    assert refused.value.message == "parameter `cls` of kernel `run` has no type"

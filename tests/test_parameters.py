@@ -405,12 +405,12 @@ KERNELS = {
         "  help: keep what changes in a variable, `m = pd.var(u32, p.m)`; `p.with_(m=…)` is another Problem",
     ],
     "p.m += 1": [
-        "`+=` on `p.m`, which is a computed value, not a variable",
-        "  help: make it a variable first (`m = pd.var(u32, …)`), or give the result a new name",
+        "`+=` on `p.m`, which is not a variable",
+        "  help: write `p.m = p.m + …`, or keep it in a variable, `v = pd.var(u32, …)`; pd.ptx.red and pd.ptx.atom update an element that threads share",
     ],
     "p.a.data += 1": [
-        "`+=` on the pointer `p.a.data`, which is a computed value, not a variable",
-        "  help: make it a variable first (`data = pd.var(ptr[f32], p.a.data)`), or give the result a new name",
+        "`+=` on `p.a.data`, which is not a variable",
+        "  help: write `p.a.data = p.a.data + …`, or keep it in a variable, `v = pd.var(ptr[f32], …)`; pd.ptx.red and pd.ptx.atom update an element that threads share",
     ],
     "t = p.m.to(pd.f32); p.a.with_(stride=t)": [
         "field `stride` of Matrix is u32; `t` is f32",

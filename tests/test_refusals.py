@@ -137,16 +137,17 @@ WITHOUT_SOURCE = {
     ),
     "a, b = x[0]": (
         "`an f32` is one f32; it cannot be looped over or unpacked\n"
-        "  <stdin>:3\n  help: bind it to one name, `a = …`; `pair=True` asks an instruction for its second destination, and "
-        "memory is read by elements: `x[0], x[1]`"
+        "  <stdin>:3\n  help: bind it to one name, `a = …`; loops count integers, `for i in pd.range(n):`; `pair=True` "
+        "returns a second destination"
     ),
     "x[0] = x[1] + n": (
         "`+` of two types: `an f32` is f32, `n` is u32\n"
         "  <stdin>:3\n  help: convert one of them: `n.to(f32)` or `v.to(u32)`"
     ),
     "x[n] += 1.0": (
-        "`+=` on `v`, which is a computed value, not a variable\n"
-        "  <stdin>:3\n  help: make it a variable first (`v = pd.var(f32, …)`), or give the result a new name"
+        "`+=` on `v`, which is not a variable\n"
+        "  <stdin>:3\n  help: write `v = v + …`, or keep it in a variable, `v = pd.var(f32, …)`; pd.ptx.red and pd.ptx.atom "
+        "update an element that threads share"
     ),
     "a = pd.var(f32, 0)\nb = a\na += 1.0\nx[0] = b": (
         "`b` is a second name for the variable `a`, not a copy of it: this write changes both\n"

@@ -120,12 +120,9 @@ def branch(target: ir.Label, unless: Scalar | None = None, when: Scalar | None =
 
 def condition(called: str, value: object) -> Value:
     """Return `value` if it is a predicate to branch on; refuse it otherwise."""
-    if isinstance(value, bool):
-        refuse(f"{called} of {value}, which is known while tracing", "decide it by a Python `if`")
-    if callable(value):
-        refuse(f"{called} takes a predicate; found a function", f"write the comparison itself: `{called}(i < n)`")
     if not isinstance(value, Value) or value.type is not pred:
-        refuse(f"{called} takes a predicate; found {shown(value)}", "compare: `x != 0`")
+        found = "a function" if callable(value) else shown(value)
+        refuse(f"{called} takes a predicate; found {found}", "compare values, `x != 0`; decide a bool by a Python `if`")
     return value
 
 

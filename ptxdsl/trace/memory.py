@@ -167,14 +167,10 @@ class PointerValue(
             refuse(f"`{self.name}` is in constant memory, which no kernel writes", "write to a pd.shared or pd.local")
         stored, several = stored_type(self.element), cast("object", value)
         text = f"st{_dotted(self.space)}.{stored}"
-        if isinstance(several, tuple | list):
-            vector = f"pd.ptx.st{_dotted(self.space).replace('global', 'global_')}.v{len(several)}.{stored}"
-            help = f"store one of them, `values[0]`, or all side by side: `{vector}({self.name}, values)`"
-            refuse(f"an element of `{self.name}` is set to {len(several)} values", help)
         if not operators.is_operand(value):
-            refuse(
-                f"an element of `{self.name}` is set to {value!r}", f"store a value of type {self.element}, or a number"
-            )
+            held = f"{len(several)} values" if isinstance(several, tuple | list) else repr(value)
+            help = f"store a value of type {self.element}, or a number; pd.ptx.st with .v2 or .v4 stores several"
+            refuse(f"an element of `{self.name}` is set to {held}", help)
         if isinstance(value, Scalar):
             if value.type is not self.element:
                 message = f"`{self.name}` has elements of type {self.element}; `{value.name}` is {value.type}"
@@ -187,12 +183,7 @@ class PointerValue(
             emit(text, (self, number))
 
     def __iadd__(self, index: ScalarLike) -> PointerValue:
-        (name,) = current(self.name).site().names[:1] or (self.name,)
-        refuse(
-            f"`+=` on the pointer `{name}`, which is a computed value, not a variable",
-            f"make it a variable first (`{name.rpartition('.')[2]} = pd.var({self.type}, {self.name})`), "
-            "or give the result a new name",
-        )
+        operators.refuse_update("+=", self, self.name)
 
     def __hash__(self) -> int:
         return id(self)

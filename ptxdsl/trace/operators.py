@@ -34,6 +34,16 @@ def refuse_uncalled(spelled: str) -> None:
         refuse(f"`{spelled}` is a statement, but it is not called: it emits nothing", f"write `{spelled}(…)`")
 
 
+def refuse_update(symbol: str, value: Source, otherwise: str) -> NoReturn:
+    """Refuse to change a computed value, or an element of an array, in place; it may be called `otherwise`."""
+    (name,) = current(value.name).site().names[:1] or (otherwise,)
+    refuse(
+        f"`{symbol}` on `{name}`, which is not a variable",
+        f"write `{name} = {name} {symbol[:-1]} …`, or keep it in a variable, `v = pd.var({value.type}, …)`; "
+        "pd.ptx.red and pd.ptx.atom update an element that threads share",
+    )
+
+
 def operate(text: str, *sources: object, out: Scalar | None = None, type: Type | None = None) -> Scalar:
     """Emit an instruction and return its one result, written into `out` if given; `type` refines the result type."""
     if len(sources) == 2 and sources[0] is sources[1] and getattr(sources[0], "again", False):
@@ -140,13 +150,10 @@ def check_number(symbol: str, number: literal.PythonNumber, type: Type, other: S
     try:
         literal.encode(abs(plain) if symbol in "+-" and type.kind == "u" else plain, type)
     except ValueError as why:
-        low, high = literal.limits(type)
-        wider, help = "s64", f"{type} goes from {low} to {high}: write the constant that you mean"
-        if type.is_float:
-            wider, help = "f64", f"write a float that {type} has"
-        elif isinstance(plain, float):
-            wider, help = "f32", "write an integer"
-        help += f", or convert first: `{other.code}.to({wider})`" if isinstance(other, Scalar) else ""
+        wider = "f64" if type.is_float else "f32" if isinstance(plain, float) else "s64"
+        help = f"write a float that {type} has" if type.is_float else f"{type} holds integers from {{}} to {{}}"
+        help = help.format(*literal.limits(type))
+        help += f"; or convert first: `{other.code}.to({wider})`" if isinstance(other, Scalar) else ""
         refuse(f"`{symbol}` with `{other.name}`: {why}", help)
 
 

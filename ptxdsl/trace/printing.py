@@ -42,9 +42,7 @@ def printf(text: str, *values: ScalarLike | PointerValue) -> None:
     wanted = [_type_of(match) for match in _CONVERSION.finditer(text) if match[2] != "%"]
     if len(wanted) != len(values):
         plural = "s" * (len(wanted) != 1)
-        suited = " ".join([_conversion(value) for value in values if not isinstance(value, str)]) or "none"
-        help = f"the values take the conversions `{suited}`; {_HELP}"
-        refuse(f"the text of pd.printf has {len(wanted)} conversion{plural}; {len(values)} given", help)
+        refuse(f"the text of pd.printf has {len(wanted)} conversion{plural}; {len(values)} given", _HELP)
     if len(values) > MOST_VALUES:
         refuse(f"pd.printf of {len(values)} values; it takes {MOST_VALUES}", "print them by several calls")
     with steps():
@@ -86,18 +84,6 @@ def _check_text(called: str, text: object) -> None:
         refuse(f"the text of {called} holds `{shows[0]}`: a value that is not known while tracing", help)
     if "\0" in text:
         refuse(f"the text of {called} contains a zero byte, which ends a C string", "leave it out")
-
-
-def _conversion(value: object) -> str:
-    """Return the conversion that prints a value in decimal."""
-    if isinstance(value, PointerValue):
-        return "%p"
-    if isinstance(value, float) or (isinstance(value, Scalar) and value.type.is_float):
-        return "%f"
-    if not isinstance(value, Scalar):
-        return "%d"
-    code = "d" if value.type.kind == "s" else "u"
-    return f"%ll{code}" if value.type.bits == 64 else f"%{code}"
 
 
 def _type_of(conversion: re.Match[str]) -> Type:

@@ -188,11 +188,8 @@ def _check_parameter(function: Callable[..., Any], p: inspect.Parameter, noun: s
     if p.default is not p.empty:
         help = f"parameters are given at each {at_each}; constants of a {noun} are keyword-only, after a `*`"
         raise TraceError(f"parameter `{p.name}` {of} has a default", at=where, help=help)
-    if p.annotation is p.empty and p.name in ("self", "cls"):
-        takes = f"{noun} `{function.__name__}` is a {'class ' * (p.name == 'cls')}method: it takes `{p.name}`"
-        help = f"define the {noun} outside of the class, and pass what it needs: arrays and numbers as parameters, "
-        help += "what decides its text as keyword-only constants"
-        raise TraceError(takes, at=where, help=help)
     if p.annotation is p.empty:
         help = f"annotate it: `{p.name}: ptr[f32]` for an array, `{p.name}: u32` for a number"
+        if p.name in ("self", "cls"):
+            help = f"define the {noun} outside of the class, and pass what it needs as parameters and constants"
         raise TraceError(f"parameter `{p.name}` {of} has no type", at=where, help=help)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, Site, TraceError, caller, is_looped_here, is_repeated_here
+from ptxdsl.errors import Location, Site, TraceError, caller, is_repeated_here
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current, refuse
@@ -86,26 +85,12 @@ class Value(
         )
 
     def __iter__(self) -> NoReturn:
-        help = (
-            "bind it to one name, `a = …`; `pair=True` asks an instruction for its second destination, and memory is "
-        )
-        help += "read by elements: `x[0], x[1]`"
-        if is_looped_here():
-            help = "loops count integers: `for i in pd.range(n):`"
-            if self.type.is_integer:
-                help = f"to count up to it, write `for i in pd.range({self._spelled}):`"
-        self._refuse_use("looped over or unpacked", help)
+        help = "bind it to one name, `a = …`; loops count integers, `for i in pd.range(n):`; "
+        self._refuse_use("looped over or unpacked", f"{help}`pair=True` returns a second destination")
 
     def __getitem__(self, index: object) -> NoReturn:
-        element = re.fullmatch(r"([\w.]+)\[([^][]+)\]", self._text)
-        if element:
-            array, index = element.groups()
-            help = f"it is an element of `{array}`: write one index, such as `{array}[{index} + j]`, or pd.view of it"
-        elif self.type.is_integer and self.type.bits >= 32:
-            help = f"to use it as an address, make a pointer of it: `pd.pointer({self._spelled}, f32)[i]`"
-        else:
-            help = "index the pointer or the array that holds the values; a list of values is indexed while tracing"
-        self._refuse_use("indexed", help)
+        help = "index the pointer or the array that holds the values, with one index or as a pd.view; "
+        self._refuse_use("indexed", f"{help}`pd.pointer(v, f32)` makes a pointer of an address")
 
     def __setitem__(self, index: object, value: object) -> NoReturn:
         self.__getitem__(index)
@@ -151,19 +136,7 @@ class Value(
         __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _in_place
 
     def _updated(self, symbol: str, other: ScalarLike) -> Self:
-        site = current(self.name).site()
-        (name,) = site.names[:1] or (self._spelled,)
-        read, at = self.site.location, site.location  # an array element that `+=` updates is read where it is written
-        if read.line == at.line and read.columns[0] == at.columns[0] and self.name.endswith("]"):
-            refuse(
-                f"`{symbol}` on the element `{name}`, which is read and written by two instructions",
-                f"write `{name} = {name} {symbol[:-1]} …`; where threads share the element, pd.ptx.red or pd.ptx.atom",
-            )
-        refuse(
-            f"`{symbol}` on `{name}`, which is a computed value, not a variable",
-            f"make it a variable first (`{name.rpartition('.')[2]} = pd.var({self.type}, …)`), "
-            "or give the result a new name",
-        )
+        operators.refuse_update(symbol, self, self._spelled)
 
 
 def _add_operators(name: str, symbol: str, apply: Callable[..., Scalar], forms: str) -> None:

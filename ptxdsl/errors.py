@@ -182,14 +182,14 @@ class UnusedResultWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call in user code: its location, the names its result is assigned to, the active user functions, and the
-    bytecode offset in the innermost one.
+    """A call in user code: its location, the names its result is assigned to, and the active user functions.
+
+    `calls` are these functions with their bytecode offsets, in the order of the chain of `location`.
     """
 
     location: Location
     names: tuple[str, ...] = ()
-    codes: tuple[CodeType, ...] = ()
-    offset: int = -1
+    calls: tuple[tuple[CodeType, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,11 +467,6 @@ def _is_ours(file: str) -> bool:
     return file.startswith(_LIBRARY) or "contextlib" in file
 
 
-def calls_here(outermost: CodeType | None = None) -> tuple[tuple[CodeType, int], ...]:
-    """Return the active user functions, each with its bytecode offset, in the order of the chain of `here`."""
-    return tuple([(frame.f_code, frame.f_lasti) for frame in _user_frames(sys._getframe(1), outermost)])
-
-
 def is_dropped_here() -> bool:
     """True if the user's function loads an attribute and discards it: an expression statement."""
     frames = _user_frames(sys._getframe(1), None)
@@ -535,7 +530,7 @@ def _site(frames: list[FrameType], key: tuple[int, ...]) -> Site:
         location = replace(_location(codes[n], key[2 * n + 1]), inlined_at=location)
         _located[key[2 * n :]] = codes[n], location
     assert location is not None
-    return Site(location, _targets(codes[0], key[1]), codes, key[1])
+    return Site(location, _targets(codes[0], key[1]), tuple(zip(codes, key[1::2], strict=True)))
 
 
 def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[FrameType]:

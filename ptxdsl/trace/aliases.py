@@ -54,8 +54,9 @@ def _written_name(site: Site) -> str | None:
     written = _TARGET.match(location.text[location.columns[0] :])
     if written or location.text:
         return written and (written[1] or written[2])
-    listing = bytecode(site.codes[0])
-    n = bisect_right(listing, site.offset, key=lambda i: i.offset) - 1
+    code, offset = site.calls[0]
+    listing = bytecode(code)
+    n = bisect_right(listing, offset, key=lambda i: i.offset) - 1
     same = [i for i in listing[:n] if begins(i) == begins(listing[n])]  # the text before `.set` or `+=`
     is_write = listing[n].opname == "BINARY_OP" or any(i.argval == "set" for i in same)
     if not is_write or not same[:1] or not same[0].opname.startswith(("LOAD_FAST", "LOAD_DEREF")):

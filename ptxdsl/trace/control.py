@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl import ir
-from ptxdsl.errors import calls_here, is_looped_here
+from ptxdsl.errors import is_looped_here
 from ptxdsl.trace import literal
 from ptxdsl.trace.builder import Builder, ControlRegion, current, refuse
 from ptxdsl.trace.changes import Bindings
@@ -40,7 +40,7 @@ class Block:
         if self.ticket not in self.builder.unentered:
             refuse(f"`{self.words}` is entered a second time", f"write `with {self.words}:` for each")
         self.builder.unentered.remove(self.ticket)
-        self.entered = calls_here(self.builder.code)
+        self.entered = self.builder.site().calls
         self.begin()
         self.region, self.outer = (
             ControlRegion(f"`with {self.words}` ({self.where})", self.builder.site().location),
@@ -72,8 +72,7 @@ class Block:
     def _check_whole(self) -> None:
         """Refuse a Python statement that leaves the block, since the rest of the block would be missing for all
         threads."""
-        location = self.builder.site().location
-        left = leaving(self.entered, calls_here(self.builder.code), location)
+        left = leaving(self.entered, self.builder.site())
         if left is None:
             return
         keyword, at, code = left

@@ -109,26 +109,22 @@ def names_of(instruction: dis.Instruction) -> tuple[frozenset[str], frozenset[st
     return frozenset(reads), frozenset(writes)
 
 
-Calls = tuple[tuple[CodeType, int], ...]
 _NOTHING = ("NOP", "POP_TOP", "POP_EXCEPT", "POP_ITER", "EXTENDED_ARG", "NOT_TAKEN", *ALWAYS)
 _CALLING = ("LOAD_CONST", "PUSH_NULL", "PRECALL", "SWAP", "EXTENDED_ARG")
 _RETURN = 4  # maximum length of a `return` sequence that the compiler duplicates
 
 
-def leaving(entered: Calls, left: Calls, location: Location) -> tuple[str, Location, CodeType] | None:
+def leaving(entered: tuple[tuple[CodeType, int], ...], left: Site) -> tuple[str, Location, CodeType] | None:
     """Return the statement that leaves a block: its keyword ("" without source), its location, its function.
 
-    None at the end of the block, which was entered at `entered`.
-
-    Both call lists and the chain of `location` have the innermost call first. One block may span several calls, if a
+    None at the end of the block. `entered` are the calls at its beginning; one block may span several calls, if a
     user-defined context manager enters it.
     """
-    chain = location.chain()
-    moved = [depth for depth, call in enumerate(left) if call not in entered]
-    for depth in moved:
-        statement = _leaving(*left[depth], chain[min(depth, len(chain) - 1)])
+    chain = left.location.chain()
+    for depth, call in enumerate(left.calls):
+        statement = _leaving(*call, chain[min(depth, len(chain) - 1)]) if call not in entered else None
         if statement:
-            return *statement, left[depth][0]
+            return *statement, call[0]
     return None
 
 
@@ -194,11 +190,11 @@ def warn_unread(builder: Builder) -> bool:
 
 def _is_dropped(site: Site) -> bool:
     """True if Python drops the result of a call: an expression statement, or a name that is never read."""
-    if not site.codes:
+    if not site.calls:
         return False
-    code = site.codes[0]
+    code, offset = site.calls[0]
     listing = bytecode(code)
-    n = bisect_right(listing, site.offset, key=lambda i: i.offset)
+    n = bisect_right(listing, offset, key=lambda i: i.offset)
     if listing[n - 1].opname == "FOR_ITER":  # a loop counter
         return False
     if n == len(listing) or not listing[n].opname.startswith("STORE_FAST"):

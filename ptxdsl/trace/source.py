@@ -72,7 +72,7 @@ def operands_at(location: Location) -> tuple[ast.expr, ast.expr] | None:
     return None
 
 
-def _at(location: Location, node: ast.expr) -> Location:
+def _at(location: Location, node: ast.expr | ast.stmt) -> Location:
     end = node.end_col_offset if node.end_lineno == node.lineno else node.col_offset + 1
     return replace(location, line=node.lineno, columns=(node.col_offset, end or 0))
 
@@ -86,13 +86,10 @@ def known_integer(location: Location) -> str:
 
 def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]] | None:
     """Return (keyword, columns) of the `return`, `break` or `continue` on a line that leaves a `with` block."""
-    tree = syntax_tree(block.file)
-    for node in ast.walk(tree) if tree else ():
-        if isinstance(node, ast.With) and node.lineno == block.line:
-            for inner in _leaving(node):
-                if inner.lineno <= line <= (inner.end_lineno or 0):
-                    end = inner.end_col_offset if inner.end_lineno == inner.lineno else inner.col_offset + 1
-                    return type(inner).__name__.lower(), (inner.col_offset, end or 0)
+    for node in _blocks_at(block):
+        for inner in _leaving(node) if isinstance(node, ast.With) else ():
+            if inner.lineno <= line <= (inner.end_lineno or 0):
+                return type(inner).__name__.lower(), _at(block, inner).columns
     return None
 
 
@@ -116,10 +113,19 @@ def assigning(block: Location, name: str) -> Location:
 
 def _within(block: Location) -> Iterator[ast.AST]:
     """Yield the syntax nodes inside of the `for` or `with` at a location."""
-    tree = syntax_tree(block.file)
-    for node in ast.walk(tree) if tree else ():
-        if isinstance(node, ast.For | ast.With) and node.lineno == block.line:
-            yield from (inner for statement in node.body for inner in ast.walk(statement))
+    for node in _blocks_at(block):
+        yield from (inner for statement in node.body for inner in ast.walk(statement))
+
+
+def _blocks_at(location: Location) -> list[ast.For | ast.With]:
+    """Return the `for` and `with` at the line of a location."""
+    tree = syntax_tree(location.file)
+    return [node for node in _blocks(tree) if node.lineno == location.line] if tree else []
+
+
+@lru_cache(maxsize=64)
+def _blocks(tree: ast.Module) -> list[ast.For | ast.With]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.With)]
 
 
 def _leaving(node: ast.AST, in_loop: bool = False) -> Iterator[ast.stmt]:

@@ -120,8 +120,8 @@ def branch(target: ir.Label, unless: Scalar | None = None, when: Scalar | None =
 def condition(called: str, value: object) -> Value:
     """Return `value` if it is a predicate to branch on; refuse it otherwise."""
     if not isinstance(value, Value) or value.type is not pred:
-        found = "a function" if callable(value) else shown(value)
-        refuse(f"{called} takes a predicate; found {found}", "compare values, `x != 0`; decide a bool by a Python `if`")
+        held = "a function" if callable(value) else shown(value)
+        refuse(f"{called} takes a predicate; found {held}", "compare values, `x != 0`; decide a bool by a Python `if`")
     return value
 
 

@@ -15,7 +15,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels import config as configs
 from ptxdsl.kernels import gemm as page
 from ptxdsl.kernels.call.paths.path import Request
-from ptxdsl.kernels.call.paths.select import PATHS, options, path_of, select, trials
+from ptxdsl.kernels.call.paths.select import PATHS, path_of, ranked_layouts, select, trials
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.candidates.facts import ProductFacts, class_name
@@ -159,7 +159,7 @@ class TestSelection:
 
     def test_the_least_estimate_is_selected(self):
         with pd.config.using(arch="sm_90a"):
-            known = options(request_of(bf16))
+            known = ranked_layouts(request_of(bf16))
             assert {path_of(option.ranked[0][1]).name for option in known} == {"sm80", "sm90"}
             assert select(request_of(bf16))[0] == min((option.best for option in known), key=lambda pair: pair[0])[1]
 
@@ -167,7 +167,7 @@ class TestSelection:
     def test_a_measured_winner_comes_first(self, monkeypatch, number):
         request = request_of(s8)
         with pd.config.using(arch="sm_90a"):
-            slow = options(request)[number].ranked[-1][1]
+            slow = ranked_layouts(request)[number].ranked[-1][1]
             measured = {class_name(request.facts): slow.label}
             monkeypatch.setattr(Request, "rates", replace(request.rates, winners=measured))
             assert select(request) == (slow, "")
@@ -176,5 +176,5 @@ class TestSelection:
         with pd.config.using(arch="sm_90a"):
             for request in (request_of(), replace(request_of(), decomposition=DATA_PARALLEL)):
                 timed = [each.config for _, each in trials(request)]
-                firsts = [option.best[1] for option in options(request)]
+                firsts = [option.best[1] for option in ranked_layouts(request)]
                 assert firsts[0] == timed[0] and {*firsts} <= {*timed}

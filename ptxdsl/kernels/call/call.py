@@ -125,10 +125,9 @@ class PublicCall:
     """A call of a public function that is not remembered yet.
 
     `check` makes the CheckedCall of the function. `arrays` are the output, A and B, all other arrays of the function,
-    then those of the operands of its epilogue; None where one is not given. `options` are the other arguments that
-    decide about the launch; the first says that the output is not given. `factors` are alpha and beta. `verbatim` are
-    arguments as the caller wrote them, where `options` has something hashable instead.
-    """
+    then the epilogue operands; None for one that is not given. `options` are the other arguments that the launch
+    depends on; the first is True if the output is not given. `factors` are alpha and beta. `verbatim` are the arguments
+    of the caller for which `options` has a hashable substitute."""
 
     check: Callable[[PublicCall], CheckedCall]
     kernels: Any
@@ -160,8 +159,8 @@ class PublicCall:
 
     @property
     def gemm_options(self) -> GemmOptions:
-        """The options of a call that decide about its kernel, if the last ones are a schedule, a split of K and a
-        reduction. Raises LaunchError for values that these never have."""
+        """The GEMM options, for a function whose `options` end with a schedule, split_k, a reduction and the type of
+        split_k. Raises LaunchError for values of the wrong type."""
         *_, schedule, split_k, reduction, _ = self.options
         config: Any = None if wants_tuning(self.config) else self.config
         options = GemmOptions(config, schedule, split_k, reduction, self.epilogue)
@@ -186,8 +185,8 @@ class PublicCall:
         return checked.out
 
     def _best(self, checked: TunableCall) -> TuningCandidate | None:
-        """Return the fastest candidate, which is timed at the first call of a shape class. None for the choice of the
-        model: on the emulator, for arrays of other libraries than torch and CuPy, and if nothing is multiplied."""
+        """Return the fastest candidate, measured at the first call of a shape class. None selects by estimate: on the
+        emulator, for arrays of libraries other than torch and CuPy, and if nothing is multiplied."""
         has_lists = any(isinstance(array, LISTS) for array in self.arrays)
         if self.alpha == 0 or (not has_lists and common_library(self.arrays) is None):
             return None
@@ -196,7 +195,7 @@ class PublicCall:
         return tuned(subject, lambda: Trials(checked.candidates(), timed.again))
 
     def _timed(self, has_lists: bool) -> PublicCall:
-        """Return the call to time: with an output of its own if `out` is read too, and must stay as it is."""
+        """Return the call to time: with an output of its own if `out` is also read, and must not change."""
         out, *rest = self.arrays
         if not has_lists:
             out = timed_output(self.arrays)

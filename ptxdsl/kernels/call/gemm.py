@@ -1,4 +1,4 @@
-"""Calls of gemm(): their arrays, the choice of their kernel, and their launch."""
+"""Calls of gemm(): check the arrays, and plan the launch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxdsl.kernels.config import GemmConfig
 
 
 def product(call: PublicCall) -> TunableCall:
-    """Return a call of gemm(), checked: with lists of matrices, or with arrays."""
+    """Return a checked call of gemm(), with lists of matrices or with arrays."""
     _, a, b, *_ = call.arrays
     return BatchCall(call) if is_list(a) or is_list(b) else GemmCall(call)
 
@@ -48,5 +48,5 @@ class GemmCall(TunableCall):
         return plan_of(self.kernels, problem, options, self.factors, copies)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return what may be timed for the shape class."""
+        """Return the tuning candidates of the shape class."""
         return self.planner.candidates()

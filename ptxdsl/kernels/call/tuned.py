@@ -27,7 +27,7 @@ def wants_tuning(config: object) -> bool:
 
 
 def timed_output(arrays: Sequence[Any]) -> Any:
-    """Return the output that trials write: that of the call, or a new one if the call reads it too, since it must not
+    """Return the output that trials write: that of the call, or a new one if the call also reads it, since it must not
     change before the last launch."""
     out, *others = arrays
     library = common_library(arrays)
@@ -40,7 +40,7 @@ def timed_output(arrays: Sequence[Any]) -> Any:
 
 
 class TuningSubject(NamedTuple):
-    """Calls of a public function with products of a shape class, on a GPU; `device_stream` is that of one such call."""
+    """The calls of a public function with a shape class on a GPU; `device_stream` is that of one of them."""
 
     called: str
     shape_class: str
@@ -48,24 +48,24 @@ class TuningSubject(NamedTuple):
 
 
 class Trials(NamedTuple):
-    """The candidates of a call: `timed` are those with the microseconds that the model expects; `run` launches one on
-    the GPU and stream of the arrays."""
+    """The candidates of a call: `timed` pairs them with their estimates in microseconds, and `run` launches one on the
+    GPU and stream of the arrays."""
 
     timed: Sequence[tuple[float, TuningCandidate]]
     run: Callable[[TuningCandidate], object]
 
 
 def tuned(subject: TuningSubject, trials: Callable[[], Trials]) -> TuningCandidate | None:
-    """Return the fastest candidate of a shape class: the winner in the table of the GPU, or measured and added to it.
-    None for the choice of the model: on the emulator, if there are no candidates, and if none can be launched, of which
-    the choice of the model then reports the reason."""
+    """Return the fastest candidate of a shape class: the winner in the table of the GPU, measured and added if missing.
+    None selects by estimate: on the emulator, if there are no candidates, and if none can be launched, where the launch
+    of the selected configuration then raises the reason."""
     device, stream = subject.device_stream
     if device is None or settings.current().device == "emulator":
         return None
     timed, run = trials()
-    known, gpu = {each.label: each for _, each in timed}, driver.device(device).name
-    kept = known.get(winners(gpu).get(subject.shape_class, ""))
-    if kept is not None or not known:
+    by_label, gpu = {candidate.label: candidate for _, candidate in timed}, driver.device(device).name
+    kept = by_label.get(winners(gpu).get(subject.shape_class, ""))
+    if kept is not None or not by_label:
         return kept
     of_class = Subject(subject.called, gpu, subject.shape_class)
     with driver.on(device), GpuClock(stream) as clock:
@@ -75,15 +75,15 @@ def tuned(subject: TuningSubject, trials: Callable[[], Trials]) -> TuningCandida
         except LaunchError:
             return None
     keep(gpu, subject.shape_class, best.label)
-    return known[best.label]
+    return by_label[best.label]
 
 
 def with_best(best: TuningCandidate | None, planned: Callable[[TuningCandidate | None], T]) -> T:
-    """Return the plan of the fastest candidate of the class, or that of the model if this member of the class cannot
-    run it."""
+    """Return the plan of the fastest candidate of the class, or of the selected configuration if this member of the
+    class cannot run it."""
     if best is not None:
         try:
             return planned(best)
-        except Error:  # what is wrong with the call itself is said again below
+        except Error:  # an error of the call itself is raised again below
             pass
     return planned(None)

@@ -1,5 +1,5 @@
-"""The configuration of groups as their kernels take it: on persistent blocks that draw tiles of all groups, in equal
-shares, in pairs, with copies of gathered rows."""
+"""Adapt configurations to grouped kernels: persistent blocks that draw the tiles of all groups, tiles of equal shares,
+copies of gathered rows, and staggered warpgroups."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from ptxdsl.runtime.dispatch import target
 
 USUAL = GemmConfig()
 SHARES, SHARE_WAVES = (256, 128), 2  # the swapped tile of equal shares of a group, and its least number of waves
-MOST_GATHERED = 64  # rows of a tile that producer warps gather as fast as its products take
-MANY = 16  # tiles, next to which one more is little
+MOST_GATHERED = 64  # rows of a tile that producer warps gather as fast as they are multiplied
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
 
 
 def scheduled(
     config: GemmConfig, schedule: TileSchedule, takes_pingpong: bool = False, staggers: bool = False
 ) -> GemmConfig:
-    """Return a caller's configuration with the schedule of groups. Raises LaunchError for one that sets another
-    schedule, or ping-pong or a stagger where the kernel of such groups has none."""
+    """Return a configuration of the caller with the schedule of groups. Raises LaunchError if it sets another schedule,
+    or ping-pong or a stagger that the kernel does not support."""
     for field in OF_ONE_PRODUCT:
         value = getattr(config, field)
         if value != getattr(USUAL, field):
@@ -55,7 +54,7 @@ def scheduled(
 
 
 def adapted(config: GemmConfig, request: GroupRequest) -> GemmConfig:
-    """Return a configuration of wgmma that is chosen for groups, as their kernel is fastest with it."""
+    """Return a selected wgmma configuration, adapted to the kernel and the request."""
     if request.cut:
         config = in_shares(config, request)
     if request.gathers:
@@ -65,8 +64,8 @@ def adapted(config: GemmConfig, request: GroupRequest) -> GemmConfig:
 
 
 def in_shares(config: GemmConfig, request: GroupRequest) -> GemmConfig:
-    """Return the configuration with swapped tiles that cut each group in equal shares, if there are several waves of
-    large tiles: wgmma takes any number of their rows, where the last tile of a group is half empty otherwise."""
+    """Return the configuration with swapped tiles that cut each group into equal shares, if there are several waves of
+    large tiles. Swapped tiles can have any number of rows; otherwise the last tile of a group is half empty."""
     tile, operands = (*SHARES, config.tile[2]), replace(request.facts.operands, out_boxes=request.boxed)
     is_large = config.tile[0] == 2 * GROUP_ROWS <= config.tile[1]
     has_waves = request.facts.tiles(tile) >= SHARE_WAVES * request.rates.multiprocessors
@@ -77,8 +76,8 @@ def in_shares(config: GemmConfig, request: GroupRequest) -> GemmConfig:
 
 
 def with_copies(config: GemmConfig) -> GemmConfig:
-    """Return the configuration for gathered rows: producer warps gather those of low tiles; others are copied first.
-    Two warps bring a row of 128 bytes in 8 cycles: 256 rows take them twice as long as their products take."""
+    """Return the configuration for gathered rows: producer warps gather the rows of low tiles; the rows of others are
+    copied first. Two warps load a row of 128 bytes in 8 cycles: 256 rows take twice as long as their wgmmas."""
     return specialise(config, copies_rows=config.tile[0] > MOST_GATHERED)
 
 
@@ -90,8 +89,8 @@ def staggered(config: GemmConfig) -> GemmConfig:
 
 
 def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> WarpgroupTraits:
-    """Return the traits with TMA stores of the output if there is shared memory to stage it; for swapped tiles only if
-    the kernel stores these `turned`, from shares of groups."""
+    """Return the traits with TMA stores of the output if there is shared memory to stage it. Swapped tiles are stored
+    by TMA only if they are shares of groups and the kernel transposes them (`turned`)."""
     assert isinstance(traits, WarpgroupTraits)
     if traits.tiling.swap_ab and not (turned and traits.shares_rows):
         return traits

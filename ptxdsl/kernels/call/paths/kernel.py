@@ -1,4 +1,4 @@
-"""From a configuration to the traits of a kernel, and what keeps TMA and wgmma from operands."""
+"""Derive the traits of a kernel from a configuration, and check operands for TMA and wgmma."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ Refusal: TypeAlias = tuple[str, str]
 
 
 def configure(config: GemmConfig, operands: Operands, device: int | None, shares_copies: bool = False) -> Traits:
-    """Return the traits of a kernel for a configuration on a GPU; wgmma without a tile takes a square one.
+    """Return the traits of a kernel for a configuration on a GPU. A wgmma configuration without a tile gets a square
+    one.
 
-    Raises LaunchError if the GPU lacks resources, or for multicast if the kernel does not share copies.
+    Raises LaunchError if the GPU lacks resources, and for multicast in a kernel that does not support it.
     """
     if not shares_copies:
         check_copies(config)
@@ -36,7 +37,7 @@ def configure(config: GemmConfig, operands: Operands, device: int | None, shares
 
 
 def check_copies(config: GemmConfig) -> None:
-    """Raise LaunchError for multicast schedules, where no kernel supports them."""
+    """Raise LaunchError for a multicast schedule."""
     if config.tile_schedule.multicast != (1, 1):
         raise LaunchError(
             f"schedule is {config.schedule!r}, whose blocks share TMA loads, and this call has no such kernel",
@@ -45,7 +46,7 @@ def check_copies(config: GemmConfig) -> None:
 
 
 def by_wgmma(inputs: Type, output: Type | None = None) -> tuple[str, str]:
-    """Return why a product uses wgmma, and the end of the help text if other instructions support its types."""
+    """Return the reason why a product uses wgmma, and the end of the help text if its types have another path."""
     if inputs in FP8:
         return f"`a` and `b` are {describe_type(inputs)}, which takes wgmma", ""
     if output in FP8:
@@ -54,24 +55,25 @@ def by_wgmma(inputs: Type, output: Type | None = None) -> tuple[str, str]:
 
 
 def is_read_by_wgmma(a: Matrix, b: Matrix) -> bool:
-    """Return True if wgmma reads A and B of these types in this order."""
+    """Return True if wgmma reads A and B of these types in these major orders."""
     return a.type in TURNED or (a.type in INPUTS and a.major == "row" and b.major == "column")
 
 
 def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, first: str = "none") -> None:
-    """Raise LaunchError for A and B that TMA cannot load as wgmma reads them. `first` is the operand that comes from
-    registers, "a" or "b", for float32."""
+    """Raise LaunchError for A and B that TMA cannot load in the layout that wgmma reads. `first` is the float32 operand
+    that comes from registers, "a" or "b"."""
     refuse(unmappable(k, a, b, output, first))
 
 
 def refuse(refusals: Iterable[Refusal]) -> None:
-    """Raise LaunchError for the first of these, if there are any."""
+    """Raise LaunchError for the first of these refusals, if there are any."""
     for cause, help in refusals:
         raise LaunchError(cause, help=help or None)
 
 
 def unmappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, first: str = "none") -> Iterator[Refusal]:
-    """Yield why TMA cannot address A or B, or wgmma not read them in their order. `first` as in `check_mappable`."""
+    """Yield the reasons why TMA cannot address A or B, or wgmma cannot read their layout. `first` as in
+    `check_mappable`."""
     cause, otherwise = by_wgmma(a.type, output)
     if k == 0:
         help = "leave atom out" if otherwise else "write to `out` what follows of products that are 0, without a launch"

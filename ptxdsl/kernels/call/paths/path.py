@@ -21,9 +21,9 @@ from ptxdsl.runtime.dispatch import target
 
 
 class InputLayout(NamedTuple):
-    """Operands as a path may read them: as they are, or after copies of those that are named in `copied`, "a", "b" or
-    "ab", which take `time` microseconds. `optional` copies could be left out. Winners are `measured` with the copies,
-    or without them."""
+    """A layout of the operands: as passed, or after copies of those that are named in `copied`, "a", "b" or "ab", which
+    take `time` microseconds. `optional` is the number of copies that could be left out. `measured` is True if tables of
+    measured winners include the time of the copies."""
 
     facts: Facts
     copied: str = ""
@@ -34,7 +34,7 @@ class InputLayout(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """The request of a call to the paths: a kernel of the public function `name` for arrays with these facts.
+    """The request of a call to the paths for a kernel of the public function `name`, for arrays with these facts.
 
     `obstacles` say why TMA cannot load the operands as wgmma reads them; it could after the copies of one of `copies`.
     `sharing` is the caller's split of K, None for a schedule that has its own, and `is_scheduled` is True if tiles are
@@ -72,8 +72,7 @@ class Request:
 @dataclass(frozen=True)
 class ConvolutionRequest(Request):
     """The request of a convolution. `depth` is its K without the padding of channels to whole tiles, `slices` the
-    number of blocks that share it, None for the best, and `slowness` the factor by which the sm_80 path loads few
-    channels more slowly."""
+    split of K, None for the best, and `slowness` the factor by which the sm_80 path loads few channels more slowly."""
 
     depth: int = 0
     slices: int | None = None
@@ -82,10 +81,10 @@ class ConvolutionRequest(Request):
 
 @dataclass(frozen=True)
 class GroupRequest(Request):
-    """The request of a call with groups; `facts` are those of the sm_90a kernel.
+    """The request of a grouped product; `facts` are those of the sm_90a kernel.
 
     `usual` is the schedule of kernels without wgmma. The output is `boxed` if TMA can store it. The call `gathers` rows
-    of A and `scatters` rows of the output that an index names. Groups that are `cut` may have tiles of equal shares of
+    of A, or `scatters` rows of the output, by an index. Groups that are `cut` may have tiles of equal shares of
     their rows. `is_along_k` says that groups are ranges of K.
     """
 
@@ -99,35 +98,35 @@ class GroupRequest(Request):
 
 
 class Path(ABC):
-    """A family of kernels. `name` is that of the traits of its kernels, and `uses_tma` is True if TMA loads operands in
-    the order in which they are multiplied, so that others are copied first."""
+    """A family of kernels. `name` is the path of the traits of its kernels. `uses_tma` is True if operands are loaded
+    by TMA, so that those in other layouts are copied first."""
 
     name: ClassVar[str]
     uses_tma: ClassVar[bool] = False
 
     @abstractmethod
     def refusal(self, request: Request) -> Refusal | None:
-        """Return why the path has no kernel for a call without a configuration; None if it has one."""
+        """Return the reason why the path has no kernel for a call without a configuration, None if it has one."""
 
     @abstractmethod
     def layouts(self, request: Request) -> Sequence[InputLayout]:
-        """Return the layouts in which the path may read the operands of a call that it does not refuse."""
+        """Return the layouts in which the path can read the operands of a call that it does not refuse."""
 
     @abstractmethod
     def ranked(self, facts: Facts, request: Request) -> Ranked:
         """Return the configurations with their estimates in microseconds, the fastest first."""
 
     def completed(self, config: GemmConfig, request: Request) -> GemmConfig:
-        """Return a caller's configuration with all that it leaves open."""
+        """Return a configuration of the caller with the fields filled that it leaves open."""
         return config
 
     @abstractmethod
     def grouped(self, config: GemmConfig, request: GroupRequest, is_chosen: bool) -> Traits:
-        """Return the traits of a kernel of groups for a configuration, which the caller has passed or which
-        `is_chosen`. Raises LaunchError for one that the kernel does not support."""
+        """Return the traits of a grouped kernel for a configuration of the caller or, if `is_chosen`, of the selection.
+        Raises LaunchError for a configuration that the kernel does not support."""
 
     def as_chosen(self, config: GemmConfig, request: GroupRequest) -> GemmConfig:
-        """Return what a kernel of groups makes of a configuration that is chosen."""
+        """Return a selected configuration, adapted to the grouped kernel."""
         return config
 
     @abstractmethod
@@ -139,9 +138,9 @@ class Path(ABC):
         """Return A, B, C and out, by name, as the parameters of the kernel take them, if not as pointers."""
 
     def obstacles(self, problem: Any, traits: Any) -> Iterable[Refusal]:
-        """Return why a kernel with such traits cannot load the operands of a product."""
+        """Return the reasons why a kernel with these traits cannot load the operands of a product."""
         return ()
 
     def adapted(self, problem: Any, traits: Any) -> tuple[Any, Traits]:
-        """Return a product and its traits, adapted to how the path loads operands."""
+        """Return a product and its traits, adapted to the loads of the path."""
         return problem, traits

@@ -1,4 +1,4 @@
-"""The selection of a configuration: the measured winner of the shape class, else the least estimate of all paths."""
+"""Select a configuration: the measured winner of the shape class, else the one with the least estimate of all paths."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def path_of(kernel: GemmConfig | Traits) -> Path:
     return next(path for path in PATHS if path.name == kernel.path)
 
 
-class Option(NamedTuple):
-    """The configurations of one path for operands in a layout, the fastest first. `winners` are the labels of those
-    that were measured best: for the call, with the copies before it, and for the product of the copies alone."""
+class RankedLayout(NamedTuple):
+    """The configurations of one path for operands in a layout, the fastest first. `winners` are the labels of measured
+    winners: for the call including its copies, and for the product of the copies alone."""
 
     layout: InputLayout
     ranked: Ranked
@@ -37,8 +37,8 @@ class Option(NamedTuple):
 
     @property
     def best(self) -> tuple[float, GemmConfig]:
-        """The winner, or the configuration with the least estimate, and its microseconds with those of the copies. The
-        winner of the call takes none, since no estimate outdoes a measurement."""
+        """The winner, or the configuration with the least estimate, with its microseconds including the copies. The
+        winner of the call counts as 0, so that it precedes all estimates."""
         of_call, of_product = self.winners
         least, config = self.ranked[0]
         time = (self.layout.time + least) * COPY_MARGIN**self.layout.optional
@@ -50,18 +50,18 @@ class Option(NamedTuple):
         return time, config
 
 
-def options(request: Request, paths: Sequence[Path] = PATHS) -> list[Option]:
-    """Return the options of the paths that do not refuse a call."""
-    known = []
+def ranked_layouts(request: Request, paths: Sequence[Path] = PATHS) -> list[RankedLayout]:
+    """Return the ranked layouts of all paths that do not refuse a call."""
+    ranked_by_layout = []
     for path in paths:
         for layout in path.layouts(request) if path.refusal(request) is None else ():
             if ranked := path.ranked(layout.facts, request):
-                known.append(Option(layout, ranked, _winners(layout, request)))
-    return known
+                ranked_by_layout.append(RankedLayout(layout, ranked, _winners(layout, request)))
+    return ranked_by_layout
 
 
 def _winners(layout: InputLayout, request: Request) -> tuple[str, str]:
-    """Return the labels of the measured winners, "" where there is none or the caller splits K."""
+    """Return the labels of the measured winners, "" if there is none or the caller sets the decomposition of K."""
     if request.decomposition != HEURISTIC:
         return "", ""
     of_product = measured_label(layout.facts, request.rates, request.form)
@@ -71,32 +71,32 @@ def _winners(layout: InputLayout, request: Request) -> tuple[str, str]:
 def select(request: Request, paths: Sequence[Path] = PATHS) -> tuple[GemmConfig, str]:
     """Return the configuration for a call that has none, and the operands to copy before, such as "ab". Raises
     LaunchError if all paths refuse the call."""
-    known = options(request, paths)
-    if not known:
+    layouts = ranked_layouts(request, paths)
+    if not layouts:
         cause, help = next(refusal for path in reversed(paths) if (refusal := path.refusal(request)))
         raise LaunchError(cause, help=help or None)
-    bests = [(*option.best, option.layout.copied) for option in known]
+    bests = [(*each.best, each.layout.copied) for each in layouts]
     _, config, copied = min(bests, key=itemgetter(0))
     return config, copied
 
 
 def grouped(config: GemmConfig | None, request: GroupRequest, paths: Sequence[Path] = PATHS) -> Traits:
-    """Return the traits of the kernel of groups, with the configuration of the caller or the one that is selected."""
+    """Return the traits of a grouped kernel for the configuration of the caller, by default the selected one."""
     chosen = select(request, paths)[0] if config is None else config
     return path_of(chosen).grouped(chosen, request, config is None)
 
 
 def trials_of_class(request: Request, paths: Sequence[Path] = PATHS) -> list[tuple[float, TuningCandidate]]:
-    """Return all that may be timed for the shape class of a call, none if there is nothing to multiply."""
+    """Return the tuning candidates of the shape class of a call, none if there is nothing to multiply."""
     facts = request.facts
     return trials(request.of_class, paths) if facts.longest and facts.tiles((1, 1)) else []
 
 
 def trials(request: Request, paths: Sequence[Path] = PATHS) -> list[tuple[float, TuningCandidate]]:
-    """Return all that may be timed for a call, with the expected microseconds: in each option what would be selected
-    comes first, whatever its estimate."""
+    """Return the tuning candidates of a call with their estimates in microseconds. In each layout, the configuration
+    that would be selected comes first."""
     timed: dict[tuple[GemmConfig, str], tuple[float, TuningCandidate]] = {}
-    for layout, ranked, _ in (known := options(request, paths)):
+    for layout, ranked, _ in (known := ranked_layouts(request, paths)):
         chosen = next(option.best[1] for option in known if option.layout is layout)
         for time, config in [(ranked[0][0], chosen), *ranked]:
             each = TuningCandidate(config, layout.copied)

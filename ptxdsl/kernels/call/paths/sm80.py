@@ -77,7 +77,7 @@ class WarpPath(Path):
 
 
 def _split(config: GemmConfig, decomposition: Decomposition) -> GemmConfig:
-    """Return a configuration whose blocks share K as the caller says."""
+    """Return a configuration with the decomposition of K that the caller asks for."""
     if decomposition.blocks:
         return specialise(config, schedule=StreamKThreadblockSwizzle(decomposition.blocks))
     return specialise(config, split_k=decomposition.slices, reduction=decomposition.reduction)

@@ -1,4 +1,4 @@
-"""The sm_90a path: wgmma, and TMA loads, of operands that TMA can address and wgmma reads in their order."""
+"""The sm_90a path: wgmma and TMA loads, for operands that TMA can address in a layout that wgmma reads."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ptxdsl.types import f32
 
 
 class WarpgroupPath(Path):
-    """Blocks of a producer warp, which issues TMA loads, and of consumer warpgroups. Products of 8-bit floats, and
-    outputs that are rounded to these, have no other path."""
+    """Blocks of a producer warp, which issues TMA loads, and consumer warpgroups. 8-bit floats, as inputs or outputs,
+    have no other path."""
 
     name, uses_tma = "sm90", True
 
@@ -63,8 +63,7 @@ class WarpgroupPath(Path):
         )
 
     def layouts(self, request: Request) -> Sequence[InputLayout]:
-        """Return the operands as they are, unless TMA cannot load them or wgmma would truncate them, and after
-        copies."""
+        """Return the layout as passed, unless TMA cannot load it or wgmma would truncate it, and those after copies."""
         operands = request.facts.operands
         is_read = operands.inputs is not f32 and not any(request.obstacles)
         is_checked = takes_wgmma(operands.inputs, operands.output) and not request.copies  # by the launch
@@ -79,8 +78,8 @@ class WarpgroupPath(Path):
         return ranked
 
     def completed(self, config: GemmConfig, request: Request) -> GemmConfig:
-        """Return the configuration with a tile. A caller who asks for wgmma and for nothing else gets what is chosen,
-        and of whole tiles that warpgroups share the faster of two."""
+        """Return the configuration with a tile. A configuration that sets only atom="wgmma" becomes the selected one;
+        cooperative whole tiles get the faster of two shapes."""
         facts, rates = request.facts, request.rates
         assert isinstance(facts, ProductFacts)
         if config == GemmConfig(atom=WGMMA, epilogue=config.epilogue):

@@ -1,11 +1,11 @@
-"""Copies of operands that TMA cannot load as wgmma reads them, or only slowly, or that wgmma would truncate.
+"""Copy operands that TMA cannot load in the layout that wgmma reads, or only slowly, or that wgmma would truncate.
 
-A copy reads and writes once what a large product reads many times. TMA loads rows that start at multiples of 16 bytes;
-rows that are not 32-byte aligned arrive at less than half of the rate, which clusters hide in large products. 8-bit
-types and float32 are read K-major alone, and other operands are transposed. wgmma truncates float32 to tf32, and
-mma.sync gets it rounded: unless a caller chooses wgmma, copies round on the way. One operand of float32 may come from
-registers: A, or B if A and B are swapped. It may be M- or N-major and is rounded there, so that only the other one is
-copied.
+A copy reads and writes an operand once that a large product reads many times. TMA loads rows that start at multiples of
+16 bytes. Rows that are not 32-byte aligned arrive at less than half the rate, which clusters hide in large products.
+wgmma reads 8-bit types and float32 K-major only; other layouts are transposed. wgmma truncates float32 to tf32, where
+mma.sync operands are rounded: copies round it, unless the caller asks for wgmma. One float32 operand may come from
+registers: A, or B if A and B are swapped. It may be M- or N-major and is rounded there, so that only the other operand
+is copied.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f32
 
 MOST_WORDS = 1 << 31  # which 32 bits count
-ALONG_K = {"a": "row", "b": "column"}  # how A and B lie that are contiguous along K
+ALONG_K = {"a": "row", "b": "column"}  # the major orders in which A and B are K-major
 
 
 def can_copy(problem: GemmProblem) -> bool:
-    """Return True if there is something to compute, and copies of the operands fit the index range."""
+    """Return True if no array is empty, and the words of copies can be counted in 32 bits."""
     if not all((problem.a.array.size, problem.b.array.size, problem.out.array.size)):
         return False
     return all(_words(operand, along_k) < MOST_WORDS for operand, along_k in _operands(problem))
 
 
 class CopiedOperands(NamedTuple):
-    """Which of A and B are copied, and the expected microseconds of the copies, including what slow rows that remain
-    cost without clusters. `rounds` if float32 is rounded to tf32 on the way, and the other operand in registers."""
+    """The operands that are copied, and the estimate of the copies in microseconds. With `rounds`, the copies round
+    float32 to tf32, and the kernel rounds the other operand in registers."""
 
     a: bool
     b: bool
@@ -56,7 +56,7 @@ class CopiedOperands(NamedTuple):
 
     @classmethod
     def named(cls, names: str) -> CopiedOperands:
-        """Return copies of the named operands, without their time."""
+        """Return copies of the named operands, such as "ab", without an estimate."""
         return cls("a" in names, "b" in names, 0.0)
 
     @property
@@ -70,12 +70,12 @@ class CopiedOperands(NamedTuple):
         return {"a": "b", "b": "a"}.get(self.names, "none")
 
     def split(self, problem: GemmProblem) -> tuple[bool, bool]:
-        """Return for A and B if rows are not 32-byte aligned after the copies."""
+        """Return, for A and B, True if rows are not 32-byte aligned after the copies."""
         return not (self.a or problem.a.is_in_sectors), not (self.b or problem.b.is_in_sectors)
 
     def carry_out(self, problem: GemmProblem) -> tuple[GemmProblem, tuple[LaunchPlan, ...]]:
         """Return the problem with the copies, and the launches that make them."""
-        if not self.names:  # also of a problem whose operands are copies already
+        if not self.names:  # the operands may be copies already
             return problem, ()
         launches = []
         for name, along_k in ALONG_K.items():
@@ -88,7 +88,7 @@ class CopiedOperands(NamedTuple):
 
 
 def with_k(problem: GemmProblem, by_tma: bool = False) -> GemmProblem:
-    """Return the problem; if K is 0 and wgmma is asked for or needed, with zeros that tensor maps can describe."""
+    """Return the problem. If K is 0 and its kernel uses wgmma, A and B are zeros that tensor maps can describe."""
     a, b, out = problem.a, problem.b, problem.out
     if problem.k or not out.array.size or not (by_tma or takes_wgmma(a.type, out.type)):
         return problem
@@ -98,7 +98,8 @@ def with_k(problem: GemmProblem, by_tma: bool = False) -> GemmProblem:
 
 
 def zeros(old: Matrix, device_stream: tuple[int | None, int]) -> Matrix:
-    """Return zeros of a stream as a row-major matrix with the same rows and a K of 1, shared by all batches."""
+    """Return zeros in the workspace of a stream: a row-major matrix with the same rows and a K of 1, for all
+    batches."""
     (device, stream), lines, each = device_stream, old.shape[0], SECTOR_BYTES // old.type.bytes
     address = room(device, stream, NO_K, lines * SECTOR_BYTES)
     if device is None:
@@ -110,8 +111,8 @@ def zeros(old: Matrix, device_stream: tuple[int | None, int]) -> Matrix:
 def as_wgmma_reads(
     a: Matrix, b: Matrix, device_stream: tuple[int | None, int]
 ) -> tuple[Matrix, Matrix, tuple[LaunchPlan, ...]]:
-    """Return A and B, copied if TMA cannot load them as wgmma reads them, and the launches of the copies. Empty
-    operands, and those with too many words to count, are returned unchanged."""
+    """Return A and B, copied if TMA cannot load them in the layout that wgmma reads, and the launches of the copies.
+    Empty operands, and operands with too many words to count, are returned unchanged."""
     operands, launches = [], []
     for operand, along_k in ((a, ALONG_K["a"]), (b, ALONG_K["b"])):
         if operand.array.size and _is_needed(operand, along_k) and _words(operand, along_k) < MOST_WORDS:
@@ -123,7 +124,7 @@ def as_wgmma_reads(
 
 
 def layouts_of(problem: GemmProblem, facts: ProductFacts, sets: Sequence[CopiedOperands]) -> tuple[InputLayout, ...]:
-    """Return the layouts of a product, with such facts, after each of these sets of copies."""
+    """Return the layouts of a product with these facts after each of these sets of copies."""
     needed = sum(_ways(operand, along_k, True) == (True,) for operand, along_k in _operands(problem))
     least = max(needed, 1) if is_rounded(problem.a.type) else needed
     return tuple(
@@ -147,8 +148,8 @@ def facts_with(copies: CopiedOperands, known: ProductFacts, problem: GemmProblem
 
 
 def copies_along_k(problem: GemmProblem, first: str | None) -> CopiedOperands:
-    """Return copies, without rounding, of operands whose major order wgmma does not read. With float32 the `first`
-    factor comes from registers, "a" or "b"; None for the larger of those that would be copied."""
+    """Return copies, without rounding, of operands in a major order that wgmma does not read. For float32, the operand
+    `first`, "a" or "b", comes from registers; None stands for the larger of those that would be copied."""
     a, b = (_is_turned(operand, along_k) for operand, along_k in _operands(problem))
     if is_rounded(problem.a.type):
         larger = "a" if problem.m > problem.n else "b"
@@ -158,13 +159,13 @@ def copies_along_k(problem: GemmProblem, first: str | None) -> CopiedOperands:
 
 
 def copies_needed(problem: GemmProblem) -> CopiedOperands:
-    """Return copies, without rounding, of operands that TMA cannot load as wgmma reads them."""
+    """Return copies, without rounding, of operands that TMA cannot load in the layout that wgmma reads."""
     a, b = (_is_needed(operand, along_k) for operand, along_k in _operands(problem))
     return CopiedOperands(a, b, 0.0, rounds=False)
 
 
 def copy_candidates(problem: GemmProblem, rates: Rates) -> Iterator[CopiedOperands]:
-    """Yield the possible sets of copies with their time. At least one operand is copied for float32."""
+    """Yield the possible sets of copies with their estimates. For float32, at least one operand is copied."""
     is_single = problem.batches is None
     of_a, of_b = (_ways(operand, along_k, is_single) for operand, along_k in _operands(problem))
     for way in product(of_a, of_b):
@@ -174,7 +175,7 @@ def copy_candidates(problem: GemmProblem, rates: Rates) -> Iterator[CopiedOperan
 
 
 def time_to_copy(problem: GemmProblem, copies: CopiedOperands, rates: Rates) -> float:
-    """Return the expected microseconds of copies."""
+    """Return the estimate of copies in microseconds."""
     copied = [each for each, name in zip(_operands(problem), ALONG_K, strict=True) if name in copies.names]
     moved = sum(2 * WORD_BYTES * _words(operand, along_k) for operand, along_k in copied)
     return rates.copy_time(len(copied), moved)
@@ -195,13 +196,13 @@ def _ways(operand: Matrix, along_k: str, is_single: bool) -> tuple[bool, ...]:
 
 
 def is_rounded(type: Type) -> bool:
-    """Return True if products on the sm_90a path round operands of this type unless the caller asks for wgmma, as
-    mma.sync gets them rounded."""
+    """Return True for a type whose operands the sm_90a path rounds, as the sm_80 path does, unless the caller asks for
+    wgmma."""
     return type is f32
 
 
 def _is_needed(operand: Matrix, along_k: str) -> bool:
-    """Return True if TMA cannot load an operand as wgmma reads it."""
+    """Return True if TMA cannot load an operand in the layout that wgmma reads."""
     return _is_turned(operand, along_k) or not operand.is_mappable
 
 
@@ -231,7 +232,7 @@ def _words(operand: Matrix, along_k: str) -> int:
 def _copied(
     operand: Matrix, along_k: str, device_stream: tuple[int | None, int], rounds: bool = False
 ) -> tuple[Matrix, LaunchPlan]:
-    """Return a copy that TMA loads as wgmma reads it, and the launch that makes it."""
+    """Return a copy that TMA can load in the layout that wgmma reads, and the launch that makes it."""
     device, stream = device_stream
     copy, target = room_for_copy(operand, _major(operand, along_k), device, stream, operand.name)
     launch = (_transposed if _is_turned(operand, along_k) else _copy)(operand, copy, target, stream)
@@ -241,7 +242,7 @@ def _copied(
 
 
 def _for_all(copy: Matrix, operand: Matrix) -> Matrix:
-    """Return a copy with the batches of its operand, whose one matrix is shared by all of them."""
+    """Return the copy with the batch dimension of its operand, one matrix that all batches share."""
     if operand.batches is None or operand.batch_stride:
         return copy
     if copy.owner is None:
@@ -252,8 +253,8 @@ def _for_all(copy: Matrix, operand: Matrix) -> Matrix:
 
 
 def room_for_copy(operand: Matrix, major: str, device: int | None, stream: int, use: str) -> tuple[Matrix, Any]:
-    """Return memory for a copy of an operand, as a matrix and as all that the copy writes: numpy memory on the
-    emulator, else the memory of a stream for a use, by its address."""
+    """Return memory for a copy of an operand: the copy as a matrix, and the target of the kernel that copies. On the
+    emulator it is numpy memory, else the workspace of a stream for a use, by its address."""
     lines, length = _lines(operand, major)
     elements = ceil_div(length * operand.type.bytes, LINE_BYTES) * LINE_BYTES // operand.type.bytes
     batches = operand.batches if operand.batch_stride else None
@@ -301,8 +302,8 @@ def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int, index: ArrayA
 def copied_rows(
     a: Matrix, index: ArrayArgument, device_stream: tuple[int | None, int], use: str = "gathered rows"
 ) -> tuple[Matrix, LaunchPlan]:
-    """Return the rows of a row-major matrix that an index names, in the memory of a stream for a `use`, and the launch
-    that copies them there."""
+    """Return the rows of a row-major matrix that an index names, in the workspace of a stream for a `use`, and the
+    launch that gathers them."""
     device, stream = device_stream
     shape = index.array.shape[0], a.length
     like = replace(a, array=replace(a.array, shape=shape), shape=shape)

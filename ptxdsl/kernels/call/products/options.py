@@ -1,4 +1,4 @@
-"""The options of a caller, and the operand facts of arrays."""
+"""The options of a GEMM call, and the operand facts of its arrays."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle
 
 
 class GemmOptions(NamedTuple):
-    """The options of a caller. `schedule`, `split_k`, `reduction` and `epilogue` override those of `config`; without a
-    config, the rest is chosen."""
+    """The options of a call. `schedule`, `split_k`, `reduction` and `epilogue` override those of `config`. Without a
+    config, the remaining fields are selected."""
 
     config: GemmConfig | None = None
     schedule: Schedule | None = None
@@ -27,7 +27,7 @@ class GemmOptions(NamedTuple):
 
     @property
     def is_scheduled(self) -> bool:
-        """True if the caller assigns tiles to blocks."""
+        """True if the caller sets the schedule or the split of K."""
         return self.schedule is not None or self.split_k is not None
 
     @property
@@ -37,8 +37,8 @@ class GemmOptions(NamedTuple):
         return "" if options == (None, None, None) else f", said {options}"
 
     def check(self) -> None:
-        """Raise LaunchError for values of types that no schedule, split of K or reduction has: they are compared before
-        a configuration checks them."""
+        """Raise LaunchError for values of the wrong type, before they are compared with the fields of a
+        configuration."""
         if not _is_hashable(self.schedule):
             raise LaunchError(
                 f"schedule is {self.schedule!r}; it takes one schedule, a value of ptxdsl.schedule",
@@ -53,9 +53,9 @@ class GemmOptions(NamedTuple):
     def of(self, config: GemmConfig) -> GemmConfig:
         """Return a configuration with these options. Raises LaunchError for invalid values."""
         check_is_config(config)
-        class_suffix = {"schedule": self.schedule, "split_k": self.split_k, "reduction": self.reduction}
-        known = {field: value for field, value in class_suffix.items() if value is not None}
-        return specialise(config, epilogue=self.epilogue, **known)
+        fields = {"schedule": self.schedule, "split_k": self.split_k, "reduction": self.reduction}
+        overrides = {field: value for field, value in fields.items() if value is not None}
+        return specialise(config, epilogue=self.epilogue, **overrides)
 
 
 def _is_hashable(value: object) -> bool:
@@ -90,7 +90,7 @@ def check_not_split(slices: object) -> None:
 
 
 def for_batches(config: GemmConfig) -> GemmConfig:
-    """Return a configuration for batches: by default the grid's z counts them, also past 65535."""
+    """Return a configuration for batches, which are counted by the grid's z by default, also past 65535."""
     if config.schedule != ROWS_OF_EIGHT:
         return config
     return specialise(config, schedule=BatchedIdentityThreadblockSwizzle())

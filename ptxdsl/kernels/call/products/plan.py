@@ -1,4 +1,4 @@
-"""From the checked arrays of a product to its launch."""
+"""Plan the launch of a product from its checked arrays."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from ptxdsl.kernels.traits.traits import Traits
 
 
 class Kernels(NamedTuple):
-    """The kernels of a product, by the path that its traits are of."""
+    """The kernels of a product, one for each path."""
 
     sm80: Kernel
     sm90: Kernel
 
     def of(self, traits: Traits) -> Kernel:
+        """Return the kernel of the path of these traits."""
         kernel: Kernel = getattr(self, traits.path)
         return kernel
 
@@ -77,6 +78,6 @@ def planned_with(
 
 
 def check_factors(factors: tuple[float, float], traits: Traits) -> None:
-    """Raise LaunchError for an alpha or beta that the type in which the output is computed does not have."""
+    """Raise LaunchError for an alpha or beta that is not representable in the type of the epilogue."""
     for name, number in zip(("alpha", "beta"), factors, strict=True):
         check_factor(name, number, traits.scalar)

@@ -86,8 +86,8 @@ class GemmPlanner:
 
     @property
     def decomposition(self) -> Decomposition | None:
-        """The caller's split of K among blocks; None for a TileSchedule, which has its own and may be for one path
-        only, and for invalid values."""
+        """The decomposition of K that the caller asks for. None for a custom TileSchedule, which has its own and may be
+        for one path only, and for invalid values."""
         schedule, slices = self.options.schedule, 1 if self.options.split_k is None else self.options.split_k
         reduction = GemmConfig.reduction if self.options.reduction is None else self.options.reduction
         if isinstance(schedule, TileSchedule) or type(slices) is not int or slices < 1 or reduction not in REDUCTIONS:
@@ -102,17 +102,17 @@ class GemmPlanner:
 
     @cached_property
     def copies(self) -> tuple[CopiedOperands, ...]:
-        """The sets of operands that may be copied before."""
+        """The sets of operands that may be copied before the product."""
         problem = self.problem
         if problem.a.type not in INPUTS or not can_copy(problem):
             return ()
         return tuple(copies for copies in copy_candidates(problem, self.rates) if copies.names)
 
     def select(self) -> tuple[GemmConfig, CopiedOperands]:
-        """Return the configuration, without the options of the caller, and the copies of operands that it is for.
+        """Return the configuration, without the options of the caller, and the operands to copy first.
 
-        If the caller chooses wgmma, operands that it does not read in their order are copied, and those that TMA cannot
-        load if no other path has such types.
+        If the caller asks for wgmma, operands in a major order that it does not read are copied. If no other path
+        multiplies the types, so are operands that TMA cannot load.
         """
         problem, config = self.problem, self.options.config
         if config is None:
@@ -127,8 +127,8 @@ class GemmPlanner:
         return config, copies_along_k(problem, None if is_open else "b" if config.swap_ab else "a")
 
     def config(self) -> GemmConfig:
-        """Return the configuration for operands as they are, with the options of the caller. Raises LaunchError for
-        anything else, and for options that do not agree with it."""
+        """Return the configuration for operands that are not copied, with the options of the caller. Raises LaunchError
+        for options that do not agree with it."""
         is_batch = self.problem.batches is not None
         if is_batch:
             check_not_split(self.options.split_k)
@@ -141,8 +141,8 @@ class GemmPlanner:
         return for_batches(config)
 
     def traits(self) -> Traits:
-        """Return the traits of the kernel, for operands as they are. Raises LaunchError if the GPU lacks resources, or
-        if the path of the configuration does not read the operands."""
+        """Return the traits of the kernel for operands that are not copied. Raises LaunchError if the GPU lacks
+        resources, or if the path of the configuration does not read the operands."""
         problem, config, operands = self.problem, self.config(), self.operands
         path = path_of(config)
         if path.uses_tma and is_stored_in_boxes(problem, config):
@@ -158,14 +158,14 @@ class GemmPlanner:
         return traits
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return all that can be launched for the shape class, with the microseconds that each should take for the
-        largest product of the class."""
+        """Return the tuning candidates that can be launched for the shape class, with their estimates in microseconds
+        for the largest product of the class."""
         timed, layouts = trials_of_class(self.request, self.paths), self.request.copies
         operands = {layout.copied: layout.facts.operands for layout in layouts}
         return [(time, each) for time, each in timed if self._is_launchable(each, operands.get(each.copied))]
 
     def _is_launchable(self, candidate: TuningCandidate, operands: Operands | None) -> bool:
-        """Return True if a candidate agrees with the options of the caller and fits the GPU."""
+        """Return True if a candidate agrees with the options of the caller, and its kernel fits the GPU."""
         options = self.options._replace(config=candidate.config, epilogue=None)
         try:
             config = replace(self, options=options).config()
@@ -184,9 +184,9 @@ def is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
 def are_boxed(problem: GemmProblem) -> bool:
     """Return True if the arrays allow TMA stores: TMA loads C too, and the epilogue has no other matrix."""
     out = problem.out
-    c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
-    beside = all(not operand.extra.is_matrix for operand in problem.operands)
-    return c_comes_so and beside and out.type.bits == 16 and out.is_storable
+    loads_c = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
+    has_matrices = any(operand.extra.is_matrix for operand in problem.operands)
+    return loads_c and not has_matrices and out.type.bits == 16 and out.is_storable
 
 
 def _turns_boxes(problem: GemmProblem, config: GemmConfig) -> bool:

@@ -1,4 +1,4 @@
-"""The arrays of a GEMM, checked."""
+"""Check the arrays of a GEMM."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GemmProblem:
     """The checked arrays of a GEMM: A is m×k, B is k×n, C and out are m×n.
 
     A matrix that all batches share has a batch stride of 0. `rounded` is the operand that the kernel rounds to tf32,
-    "a" or "b", if the other one is a copy that is rounded already; else "none".
+    "a" or "b", if the other one is a rounded copy; else "none".
     """
 
     a: Matrix
@@ -121,13 +121,13 @@ def problem_of(
     """Check the arrays of a call; out is allocated if it is None. Raises LaunchError for arrays that do not fit."""
     left, right = matrix("a", a, batched=True), matrix("b", b, batched=True)
     _check_inputs(left, right)
-    right = right.along_column if right.type.bits == 8 else right  # which is read along K alone, or quicker so
+    right = right.along_column if right.type.bits == 8 else right  # 8-bit B is read K-major only, or faster
     check_added(c, beta)
     shape = (*_batches(left, right), left.shape[0], right.shape[1])
-    known = gemm_outputs(left.type)
-    results = empty(left, shape, known[0]) if out is None else out
-    written = matrix("out", results, batched=True, types=describe_types(known))
-    added_types = describe_types([type for type in known if type not in FP8])
+    output_types = gemm_outputs(left.type)
+    results = empty(left, shape, output_types[0]) if out is None else out
+    written = matrix("out", results, batched=True, types=describe_types(output_types))
+    added_types = describe_types([type for type in output_types if type not in FP8])
     addend = matrix("c", c, batched=True, types=added_types) if c is not None else None
     for argument in filter(None, (written, addend)):
         _check_result(argument, shape, left.type, written)
@@ -138,11 +138,11 @@ def problem_of(
         )
     added = addend if beta != 0 else None
     check_function(epilogue, operands)
-    beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
-    problem = GemmProblem(left, right, added, written, beside)
-    check_devices([left, right, written, *filter(None, [added]), *(operand.argument for operand in beside)])
-    apart = [operand.argument for operand in beside if not operand.extra.in_place]
-    check_written(written, [left, right, *([added] if added and not problem.in_place else []), *apart])
+    extras = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
+    problem = GemmProblem(left, right, added, written, extras)
+    check_devices([left, right, written, *filter(None, [added]), *(operand.argument for operand in extras)])
+    read = [operand.argument for operand in extras if not operand.extra.in_place]
+    check_written(written, [left, right, *([added] if added and not problem.in_place else []), *read])
     return problem
 
 
@@ -183,7 +183,8 @@ def _where(device: int | None) -> str:
 
 
 def check_written(out: ArrayArgument, others: Sequence[ArrayArgument], help: str = "") -> None:
-    """Raise LaunchError for an output that is read-only or, with this help text, for one that overlaps an input."""
+    """Raise LaunchError for an output that is read-only or overlaps an input; `help` replaces the help text of the
+    latter."""
     if out.array.readonly:
         raise LaunchError(f"`{out.name}` is read-only", help="pass an array that may be written")
     for other in others:
@@ -200,9 +201,9 @@ def _apart(name: str) -> str:
 
 
 def _check_inputs(left: Matrix, right: Matrix) -> None:
-    known = (*INPUTS, *FP8)
-    help = f"gemm takes two matrices of one type, {describe_types(known)}; convert them before"
-    check_input_types(left, right, known, help)
+    types = (*INPUTS, *FP8)
+    help = f"gemm takes two matrices of one type, {describe_types(types)}; convert them before"
+    check_input_types(left, right, types, help)
     if left.shape[1] != right.shape[0]:
         raise LaunchError(
             f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[1]} columns meet {right.shape[0]} rows",
@@ -286,27 +287,27 @@ def vector_operand(
     lengths = {Along.M: out.shape[0] if rows is None else rows, Along.N: out.shape[1]}
     along = Along.M if isinstance(operand, per_row) else Along.N
     length = lengths[along]
-    line, whose = ("row" if along is Along.M else "column"), "output" if rows is None else "product"
-    help = f"pass {length} values without gaps, one for each {line} of the {whose}"
+    line, owner = ("row" if along is Along.M else "column"), "output" if rows is None else "product"
+    help = f"pass {length} values without gaps, one for each {line} of the {owner}"
     rule = f"per_{line} takes one dimension"
     dimensions: tuple[int, ...] = (1,)
     if along is Along.N and groups is not None:
         help, rule, dimensions = f"{help}, or ({groups}, {length})", f"{rule}, or two of (groups, N)", (1, 2)
     elif in_matrices:
         help = f"pass ({groups}, {length}) values, one for each row of each matrix, those of a group without gaps"
-        whose, rule, dimensions = "product of each group", "per_row takes two dimensions, (groups, M)", (2,)
+        owner, rule, dimensions = "product of each group", "per_row takes two dimensions, (groups, M)", (2,)
     argument = array_argument(name, operand.array, dimensions, rule, help, describe_types(types_read(out.type)))
-    (*count, extent), (*apart, stride) = argument.array.shape, argument.array.strides
+    (*count, extent), (*group_stride, stride) = argument.array.shape, argument.array.strides
     if extent != length:
-        raise LaunchError(f"`{name}` has {extent} values; the {whose} has {length} {line}s", help=help)
+        raise LaunchError(f"`{name}` has {extent} values; the {owner} has {length} {line}s", help=help)
     if count not in ([], [groups]):
         raise LaunchError(f"`{name}` has the shape {argument.array.shape}; there are {groups} groups", help=help)
     if stride != 1 and extent > 1 and argument.array.size:
         raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
     _check_operand_type(name, argument.type, out.type)
-    # Values are read in pairs where all lines of them, which are groups, begin and end with one; groups of rows do not
-    whole = 1 if along is Along.M and rows is not None else length
-    width = gcd(16, argument.array.pointer, *(each * argument.type.bytes for each in (whole, *apart)))
+    # Values are read in pairs if the values of each group start and end with a pair; groups of rows start anywhere
+    unit = 1 if along is Along.M and rows is not None else length
+    width = gcd(16, argument.array.pointer, *(elements * argument.type.bytes for elements in (unit, *group_stride)))
     return EpilogueOperand(argument, Extra(argument.type, along, width, is_batched=bool(count)))
 
 
@@ -316,8 +317,8 @@ def types_read(output: Type) -> tuple[Type, ...]:
 
 
 def _check_operand_type(name: str, type: Type, output: Type) -> None:
-    known = types_read(output)
-    if type not in known:
-        of_output = "an int32 output's epilogue" if output is s32 else "the epilogue"
+    types = types_read(output)
+    if type not in types:
+        reader = "an int32 output's epilogue" if output is s32 else "the epilogue"
         help = "write to a float32 out, or convert it before" if output is s32 else "convert it before"
-        raise LaunchError(f"`{name}` is {describe_type(type)}; {of_output} reads {describe_types(known)}", help=help)
+        raise LaunchError(f"`{name}` is {describe_type(type)}; {reader} reads {describe_types(types)}", help=help)

@@ -1,4 +1,4 @@
-"""From a schedule and a problem to a launch: the grid, the workspace, and the schedule's parameters."""
+"""Plan the grid, the workspace and the parameters of a tile schedule for a problem."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NO_WORKSPACE = 0, 0  # null addresses: nothing is shared
 
 
 class Scheduled(NamedTuple):
-    """`traits` of the kernel, which serves any plan, and `fields`, the parameters of its schedule. A launch with a
-    workspace is bound to `stream`."""
+    """A planned schedule: the `traits` of the kernel, which serves any plan, and `fields`, the parameters of the
+    schedule. A launch with a workspace is bound to `stream`."""
 
     traits: Traits
     grid: tuple[int, int, int]
@@ -27,7 +27,7 @@ class Scheduled(NamedTuple):
 
 
 def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel, **constants: Any) -> Scheduled:
-    """Plan the launch of a kernel for a row-major problem; `constants` are those besides its traits.
+    """Plan the launch of a kernel for a row-major problem; `constants` are its compile-time constants but the traits.
 
     Raises ScheduleError for a grid that cannot be launched, or whose blocks would wait for blocks that are not
     resident.
@@ -46,5 +46,5 @@ def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel, **constants: 
 
 
 def resident_blocks(kernel: Kernel, traits: Traits, device: int | None, **constants: Any) -> int:
-    """Return how many blocks of a kernel are resident, by arithmetic for an H200 if there is no GPU."""
+    """Return the number of resident blocks of a kernel, computed for an H200 if there is no GPU."""
     return residency.resident_blocks(kernel, traits.threads, device, traits=traits, **constants)

@@ -1,4 +1,4 @@
-"""The parameters of a kernel, filled with the arguments of a call."""
+"""Fill the parameters of a kernel with the arguments of a call."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ptxdsl.kernels.traits.traits import Traits
 def gemm_values(
     problem: GemmProblem, scheduled: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
 ) -> Parameters:
-    """Return the parameters of the GEMM kernels for a row-major problem. With `batches`, addresses are in a table and
-    pointers are null."""
+    """Return the parameters of a GEMM kernel for a row-major problem. With `batches`, the addresses are in a table, and
+    the pointers are null."""
     traits = scheduled.traits
     return path_of(traits).parameters(traits)(
         **_matrices(traits, problem, listed=batches is not None),
@@ -36,7 +36,7 @@ def gemm_values(
 
 
 def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> dict[str, Any]:
-    """Return A, B, C and out in the form that the kernel of a path takes."""
+    """Return A, B, C and out in the form that the kernel of the path takes."""
     matrices = {"a": problem.a, "b": problem.b, "out": problem.out}
     if problem.c is not None and traits.operands.c is CSource.SEPARATE:
         matrices["c"] = problem.c
@@ -67,8 +67,8 @@ def extra_values(extra: tuple[EpilogueOperand, ...], operands: Operands) -> Para
 def _extra(operand: EpilogueOperand) -> Parameters:
     argument, extra = operand.argument, operand.extra
     stride = {"stride": argument.stride} if isinstance(argument, Matrix) else {}
-    apart = argument.batch_stride if isinstance(argument, Matrix) else argument.array.strides[0]
-    batch = {"batch": apart} if extra.is_batched else {}
+    batch_stride = argument.batch_stride if isinstance(argument, Matrix) else argument.array.strides[0]
+    batch = {"batch": batch_stride} if extra.is_batched else {}
     return extra_view(extra)(pointer=argument, **stride, **batch)
 
 

@@ -454,7 +454,7 @@ def verdict(program: Program, schedule: str) -> Verdict:
     others = tuple(sorted({f.kind for f in report.findings if f.kind not in RACES}))
     model = races(recorder.operations)
     model -= released(recorder.operations, model) | unfenced(recorder.operations, model)
-    model -= counted(recorder.operations, model) | landed_early(recorder.operations, model)
+    model -= counted(recorder.operations, model)
     model = {(a, b) for a, b in model if not {a.line, b.line} & ended}  # named for the end of their block instead
     possible = races(recorder.operations, observed=False)
     placed = [{((a.line, b.line), a.place) for a, b in pairs} for pairs in (model, possible)]
@@ -522,13 +522,6 @@ def counted(execution: list[Operation], racing: set[Race]) -> set[Race]:
         for n, atom in atoms
         if index[a] < n < index[b] and atom.thread == b.thread and _overlap(atom.place, b.place)
     }
-
-
-def landed_early(execution: list[Operation], racing: set[Race]) -> set[Race]:
-    """The races of two copies to shared memory of which the first has landed when the second is issued: "Limits"."""
-    index = {operation: n for n, operation in enumerate(execution)}
-    copies = {(a, b) for a, b in racing if a.kind == b.kind == WRITE and a.issued is not None and b.issued is not None}
-    return {(a, b) for a, b in copies if a.completed is not None and index[a.completed] < index[b.issued]}
 
 
 def compare(program: Program) -> Difference | None:

@@ -219,7 +219,7 @@ class BulkReduceShared(Bulk):
             m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster"), asynchronous=True))
             count_bytes(m, space, mbarrier, np.full(mbarrier.shape, -size, np.int64))
 
-        m.store_async(dst, land, releases=False)
+        m.store_async(mbarrier, land, releases=False)
 
 
 class BulkReduceGlobal(Bulk):

@@ -74,7 +74,7 @@ class AsyncAccess(Op):
             m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster"), asynchronous=True))
             count_bytes(m, space, mbarrier, np.full(mbarrier.shape, -size, np.int64))
 
-        m.store_async(a, land, releases=True)
+        m.store_async(mbarrier, land, releases=True)
 
     @abstractmethod
     def change(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray) -> None:

@@ -340,8 +340,8 @@ class Step(Protocol):
     def change_registers(self, count: int, more: bool) -> None:
         """Set the number of registers per thread; with `more`, wait until other warps have released enough."""
 
-    def store_async(self, address: np.ndarray, action: Callable[[Step], object], releases: bool) -> None:
-        """Run `action`, which writes to addresses in shared::cluster, for these lanes as late as allowed.
+    def store_async(self, mbarrier: np.ndarray, action: Callable[[Step], object], releases: bool) -> None:
+        """Run `action`, which stores to shared::cluster and completes at mbarriers, for these lanes as late as allowed.
 
         If it `releases`, the arrival in it makes known what the lanes did before they issued it.
         """

@@ -285,7 +285,8 @@ class BulkCopies(Observer):
         shared.write(load.chunks, CHUNK, rows.T)
         shared.land_bulk(load.chunks, CHUNK, last)
         self.swizzles.note(load.chunks, pieces.swizzle, load.origin)
-        sources, readers = load.sources.reshape(-1), np.broadcast_to(load.lanes, load.sources.shape).reshape(-1)
+        each = np.arange(len(load.lanes))
+        sources, readers = load.sources.reshape(-1), np.broadcast_to(each, load.sources.shape).reshape(-1)
         if inside is not None:
             sources, readers = sources[inside.reshape(-1)], readers[inside.reshape(-1)]
         phases = self._complete(x, load)

@@ -226,8 +226,11 @@ class CopyStart:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RemoteIssue:
-    """Stores to other blocks are issued. If it `releases`, their completion tells what their threads did before."""
+    """Stores to other blocks are issued; they complete at the offsets `mbarriers` of shared memory, (lanes,). If it
+    `releases`, their completion tells what their threads did before.
+    """
 
+    mbarriers: np.ndarray
     releases: bool
 
 
@@ -274,7 +277,8 @@ class BulkLanding:
     """The end of bulk copies of lanes: 16 bytes at each offset of shared memory, (chunks, lanes), are written.
 
     Their bytes are completed at `mbarrier`, (lanes,); `phases` are the mbarriers whose phases complete. `sources` are
-    the items of `unit` bytes that were read, (items,), with their lanes. `serial` is the number of their start.
+    the items of `unit` bytes that were read, (items,), for the copies `readers`, indices into `lanes`. `serial` is the
+    number of their start.
     """
 
     serial: int

@@ -106,9 +106,9 @@ class Requests(Results):
     def after_copies(self, action: Callable[[Step], None]) -> None:
         self.copies.notify(self.lanes_now, self._deferred(action))
 
-    def store_async(self, address: np.ndarray, action: Callable[[Step], None], releases: bool) -> None:
-        _, _, slots = owners(self.residents, self.lanes_now, address.view(np.int64) & WINDOW)
-        stores = RemoteIssue(releases)
+    def store_async(self, mbarrier: np.ndarray, action: Callable[[Step], None], releases: bool) -> None:
+        offset, _, slots = owners(self.residents, self.lanes_now, mbarrier.view(np.int64) & WINDOW)
+        stores = RemoteIssue(offset + np.maximum(slots, 0) * self.memory.spaces["shared"].stride, releases)
         self.memory.order(self, stores)
 
         def land(m: Step) -> None:

@@ -163,7 +163,7 @@ class Checks:
             return np.zeros(len(rows), bool)
         common = np.minimum(self.journal.strengths_of(stamps), reach)
         same_block = warps // self.clocks.residents.warps == self.clocks.block[rows]
-        same_cluster = warps // self.clocks.width == self.clocks.cluster[rows]
+        same_cluster = self.clocks.clusters_of(warps) == self.clocks.cluster[rows]
         alike = self.journal.units[stamps // TICK] == unit_of(access.ordering, access.unit)
         return alike & (common >= np.where(same_block, BLOCK, np.where(same_cluster, CLUSTER, DEVICE)))
 

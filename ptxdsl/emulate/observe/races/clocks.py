@@ -138,6 +138,7 @@ def thread_number(warp: int, lane: int) -> int:
 
 
 SPACES = "shared", "global"
+FENCED_LANDINGS = slice(LANDINGS, 2 * LANDINGS)
 
 
 class Clocks:
@@ -148,8 +149,9 @@ class Clocks:
     `barriers` (rows,) are the stamps of the last barrier, of the block or the cluster, at which each warp waited.
     `far` is what warps, and `near` what single threads, learned by acquiring; both by number in the grid.
     `proxies`, once the async proxy was used: the stamps up to which a warp knows the copies that completed at each
-    mbarrier of its block (`LANDINGS` columns), and that a proxy fence follows accesses, in shared and in global memory:
-    those of each thread of the block (columns `fenced_threads`), and of each warp of the cluster (`fenced_warps`).
+    mbarrier of its block (`LANDINGS` columns), and that a proxy fence follows accesses: stores that completed at each
+    mbarrier (`FENCED_LANDINGS`) and, in shared and in global memory, those of each thread of the block (columns
+    `fenced_threads`), and of each warp of the cluster (`fenced_warps`).
     """
 
     def __init__(self, residents: Residents, crowds: Crowds) -> None:
@@ -190,7 +192,7 @@ class Clocks:
     def fenced_threads(self, space: str) -> slice:
         """Return the columns of `proxies` for the threads of the block, by the space that fences order."""
         threads = self.residents.warps * WARP
-        first = LANDINGS + SPACES.index(space) * (threads + self.width)
+        first = FENCED_LANDINGS.stop + SPACES.index(space) * (threads + self.width)
         return slice(first, first + threads)
 
     def fenced_warps(self, space: str) -> slice:
@@ -398,6 +400,13 @@ class Clocks:
             if (known := message.proxies.get(int(self.block[row]))) is not None:  # of the fences, the warp at once
                 fences = self.proxy_table()[row, LANDINGS:]
                 np.maximum(fences, known[LANDINGS:], out=fences)
+
+    def clusters_of(self, warps: np.ndarray) -> np.ndarray:
+        """Return the clusters of warps of the grid, or of the mbarriers where copies complete."""
+        clusters: np.ndarray = warps // self.width
+        if (landed := warps >= LANDED).any():
+            clusters[landed] = (warps[landed] - LANDED) // LANDINGS // self.residents.cluster_blocks
+        return clusters
 
     def threads(self, lanes: np.ndarray) -> list[int]:
         """Return the numbers of lanes' threads in the grid."""

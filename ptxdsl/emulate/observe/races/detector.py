@@ -53,8 +53,8 @@ from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
 from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, WarpReads, Words, gather
-from .sources import Sources
-from .stamps import ASYNC_LANE, SEVERAL, STAMP, TICK, stamps_of
+from .sources import Sources, holders
+from .stamps import LANDED, SEVERAL, STAMP, TICK, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
 
 _WINDOW = (1 << 40) - 1
@@ -79,10 +79,10 @@ class Races(Observer):
         self.residents = residents
         self.clocks = Clocks(residents, self.crowds)
         self.boxes = {key: box for key, box in self.boxes.items() if key[0] == "global"}
-        self.locations = Locations(self.clocks, residents.lanes, self.boxes)
         self.barriers = np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
         self.clusters = ClusterClocks(self.clocks)
         self.proxies = Proxies(self.clocks)
+        self.locations = Locations(self.clocks, self.proxies, residents.lanes, self.boxes)
         self.checks = Checks(self.journal, self.clocks, self.proxies)
         self.behind = Behind(self.journal, self.clocks, self.checks)
         self.initialised = Initialised(self.clocks, self.proxies)
@@ -183,7 +183,8 @@ class Races(Observer):
             shadow.begin_pages(self.clocks)
         if self.recent is not None and self.recent.is_disturbed(access, accesses, self.clocks.floor):
             self._settle_recent()
-        late, read = shadow.newest_write > self.clocks.floor, writes and shadow.newest_read > self.clocks.floor
+        late = shadow.has_landings or shadow.newest_write > self.clocks.floor
+        read = writes and shadow.newest_read > self.clocks.floor
         if shadow.pages is None or not (late or read or fences):
             return Doubts(ALL if late else None, ALL if read else None)
         return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), accesses.flat, writes, fences)
@@ -223,8 +224,11 @@ class Races(Observer):
         shadow, words = self.shared, who.words
         shadow.newest_write = now | SEVERAL
         stamps, warps = stamps_of(collective, now, who.lanes), self.clocks.warp[who.rows]
-        if self.locations.landing is not None:
-            stamps[:] = now | ASYNC_LANE
+        if self.locations.landing is not None and access is not None:
+            stamps[:], warps, shadow.has_landings = now | SEVERAL, self.locations.landings_of(who.lanes), True
+            self.proxies.has_stores |= access.ordering.proxy != "async"
+            if shadow.pages is not None:
+                shadow.pages.note_stores(words.first * shadow.grain, now | SEVERAL)
         self.behind.write(access, shadow, who)
         shadow.writes.put(words, stamps, warps)
         if shadow.pages is not None:
@@ -273,15 +277,18 @@ class Races(Observer):
 
     def _check_shared_writers(self, access: Access, who: Accessors) -> None:
         """Check an access against the last writes that some warp of the block does not know of."""
-        late = self._late(who, self.shared.writes.stamp, who.words)
+        late = self._late(who, self.shared.writes.stamp, who.words, self.shared.has_landings)
         if late is not None:
             self.checks.earlier(access, late, *self.shared.writes.take(late.words), WRITES)
             self.behind.check(access, late, self.shared)
 
-    def _late(self, who: Accessors, plane: Plane, words: Words) -> Accessors | None:
-        """Return the accesses to words with stamps that some warp of the block does not know of."""
-        late = (plane.take(words) > np.minimum(self.clocks.floors[who.rows], self.checks.issued)[:, np.newaxis]).any(1)
-        return who.only(late) if late.any() else None
+    def _late(self, who: Accessors, plane: Plane, words: Words, landings: bool = False) -> Accessors | None:
+        """Return the accesses to words with stamps that some warp of the block, or with `landings` any, may lack."""
+        late = plane.take(words) > np.minimum(self.clocks.floors[who.rows], self.checks.issued)[:, np.newaxis]
+        if landings:
+            late |= self.shared.writes.warp.take(words) >= LANDED
+        which = late.any(1)
+        return who.only(which) if which.any() else None
 
     def _check_shared_readers(self, access: Access, everyone: Accessors) -> None:
         """Check a write against the reads of all warps of the block."""
@@ -439,7 +446,8 @@ class Races(Observer):
         elif isinstance(event, CopyStart):
             self.sources.start(event)
         elif isinstance(event, RemoteIssue | RemoteLanding):
-            self.checks.issued = STAMP.type(self.locations.send_stores(event, by.lanes_now, self.tick() | SEVERAL))
+            stride, now = self.shared.stride, self.tick() | SEVERAL
+            self.checks.issued = STAMP.type(self.locations.send_stores(event, by.lanes_now, stride, now))
         elif isinstance(event, Landing):
             self._land(event, by)
         elif isinstance(event, BulkLanding):
@@ -526,7 +534,7 @@ class Races(Observer):
         source, lanes = event.source[whole], event.lanes[whole]
         if not len(source):
             return
-        for allocation, which in self._holders(source, int(source.min())):
+        for allocation, which in holders(self.global_region, source):
             shadow = self.array(allocation)
             self.sources.check(event, by, self.residents, shadow, allocation, source[which], lanes[which])
             shadow.read(source[which], event.bytes, self._reads(False, now, lanes[which]))
@@ -542,27 +550,29 @@ class Races(Observer):
 
     def _land_bulk(self, event: BulkLanding, by: Requester) -> None:
         """Record the reads and writes of bulk copies; waits for their mbarriers make them known."""
-        now = self.note(Told(event.origin, WRITES, ASYNC, asynchronous=True))
         stride = self.shared.stride
         landings = self.proxies.landing(event.mbarrier // stride, event.mbarrier % stride)
+        if event.source_space == "global" and event.sources.size:
+            self._read_sources(event, landings[event.readers], by)
+        now = self.note(Told(event.origin, WRITES, ASYNC, asynchronous=True))
         chunks, writers = event.chunks.reshape(-1), np.broadcast_to(landings, event.chunks.shape).reshape(-1)
         words = self.shared.words(chunks, CHUNK)
         self.shared.writes.put(words, np.full(len(words.first), now | SEVERAL, STAMP), words.each(writers))
-        self.shared.newest_write = now | SEVERAL
+        self.shared.newest_write, self.shared.has_landings = now | SEVERAL, True
         if self.shared.pages is not None:
             self.shared.pages.note_writes(self.clocks, chunks, writers, now | SEVERAL)
-        warps = self.clocks.warp[event.readers // WARP]
-        if event.source_space == "global" and event.sources.size:
-            stamps = np.full(event.sources.shape, now | ASYNC_LANE, STAMP)
-            for allocation, which in self._holders(event.sources, int(event.sources.min())):
-                shadow, places = self.array(allocation), event.sources[which]
-                self.sources.check(event, by, self.residents, shadow, allocation, places, event.readers[which])
-                shadow.read(places, event.unit, WarpReads(stamps[which], warps[which]))
-        issuers = self.clocks.warp[event.lanes // WARP]
         for address, number in dict(zip(event.mbarrier.tolist(), landings.tolist(), strict=True)).items():
-            message = self.proxies.message(number, now, issuers[event.mbarrier == address])
-            self.locations.land("shared", address, address // stride, message)
+            self.locations.land("shared", address, address // stride, self.proxies.message(number, now))
         self.locations.complete("shared", event.phases, np.ones(len(event.phases), bool))
+
+    def _read_sources(self, event: BulkLanding, landings: np.ndarray, by: Requester) -> None:
+        """Check and record what bulk copies read of global memory, under the numbers of their mbarriers."""
+        stamps = np.full(event.sources.shape, self.note(Told(event.origin, READS, ASYNC)) | SEVERAL, STAMP)
+        lanes = event.lanes[event.readers]
+        for allocation, which in holders(self.global_region, event.sources):
+            shadow, places = self.array(allocation), event.sources[which]
+            self.sources.check(event, by, self.residents, shadow, allocation, places, lanes[which])
+            shadow.read(places, event.unit, WarpReads(stamps[which], landings[which]))
 
     def _end_reading(self, event: ReadingEnd) -> None:
         """Record reads of the async proxy that have ended, as those of the threads that issued them."""
@@ -572,16 +582,6 @@ class Races(Observer):
         who = Accessors(words, lanes, lanes // WARP, np.arange(len(lanes)))
         self.behind.generic_reads(self.shared, who)
         self._record_reads(now, who, event.whole_warps)
-
-    def _holders(self, flat: np.ndarray, low: int) -> list[tuple[Allocation, np.ndarray | slice]]:
-        """Return the arrays that hold bytes of global memory, each with the entries in it."""
-        allocations = self.global_region.table.allocations
-        starts = np.array([allocation.offset for allocation in allocations])
-        first, last = np.searchsorted(starts, [low, int(flat.max())], "right") - 1
-        if first == last:
-            return [(allocations[first], slice(None))]
-        index = np.searchsorted(starts, flat, "right") - 1
-        return [(allocations[n], index == n) for n in np.unique(index)]
 
     def _phase(self, event: PhaseArrival | PhaseCompletion | PhaseWait, by: Requester) -> None:
         now = self.tick() | SEVERAL

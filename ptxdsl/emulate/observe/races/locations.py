@@ -19,9 +19,10 @@ import numpy as np
 from ....isa.step import Fence, Ordering, PhaseArrival, PhaseWait
 from ...memory.access import READS, UPDATES, WRITES, Access, RemoteIssue, RemoteLanding
 from ...run.residents import WARP, Residents
-from .clocks import Clocks, Message, PastKnowledge, thread_number
+from .clocks import Clocks, Message, PastKnowledge
 from .mailboxes import BLOCK, DEVICE, REACH, Mailbox
-from .stamps import ASYNC_LANE, LATEST
+from .proxies import Proxies
+from .stamps import LATEST, STAMP
 
 _GRAIN = 4  # bytes; flags are not smaller
 Key: TypeAlias = tuple[str, int]  # space and place
@@ -31,7 +32,9 @@ Heard: TypeAlias = tuple[Message | None, Message | None, Message | None]  # by t
 
 @dataclass(slots=True)
 class JointArrival:
-    """Lanes of a warp that arrive together at an mbarrier of the block `home`, with what they know."""
+    """Lanes of a warp that arrive together at an mbarrier of the block `home`, with what they know. `landed` is the
+    knowledge of the stores whose completion is the arrival.
+    """
 
     key: Key
     lanes: list[int]
@@ -39,11 +42,13 @@ class JointArrival:
     event: PhaseArrival
     now: int
     message: Message
+    landed: Message | None = None
 
     def split(self, clocks: Clocks) -> Iterator[JointArrival]:
         """Yield one arrival for each lane."""
         for lane in self.lanes:
-            yield JointArrival(self.key, [lane], self.home, self.event, self.now, clocks.tell(lane, self.now))
+            message = self.message if self.landed else clocks.tell(lane, self.now)
+            yield JointArrival(self.key, [lane], self.home, self.event, self.now, message, self.landed)
 
 
 class Locations:
@@ -54,8 +59,8 @@ class Locations:
     serial of the message that each lane read last, without and with acquiring it: spinning threads read it again.
     """
 
-    def __init__(self, clocks: Clocks, lanes: int, boxes: Boxes) -> None:
-        self.clocks = clocks
+    def __init__(self, clocks: Clocks, proxies: Proxies, lanes: int, boxes: Boxes) -> None:
+        self.clocks, self.proxies = clocks, proxies
         self.boxes = boxes
         self.arrived: Boxes = {}
         self.arriving: list[JointArrival] = []  # of one instruction, not counted yet
@@ -66,6 +71,7 @@ class Locations:
         self.any_fenced = False
         self.stores: dict[RemoteIssue, PastKnowledge] = {}  # with the knowledge at their issue
         self.landing: RemoteIssue | None = None  # the stores to other blocks that are carried out now
+        self.landings: dict[int, int] = {}  # by lane, the number of the mbarrier where they complete
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Move lanes to their places among other residents."""
@@ -168,25 +174,40 @@ class Locations:
         box = self.boxes.get(key)
         if box is None:
             return
-        if box.size == access.unit:
-            if access.kind == READS or access.tells_what_was_there:
-                self._read(box, lanes, access.ordering, access.by.alive)
-        elif access.kind == UPDATES:
+        reach = REACH[access.ordering.scope]
+        if box.size == access.unit and (access.kind == READS or access.tells_what_was_there):
+            self._read(box, lanes, access.ordering, access.by.alive)
+        if access.kind == READS:
+            return
+        if box.size == access.unit and all(self._observes(box, reach, block) for block in self._blocks(lanes)):
+            box.writer = reach, self._block(lanes[-1])
+        else:
             del self.boxes[key]
 
+    def _blocks(self, lanes: np.ndarray) -> list[int]:
+        blocks: list[int] = np.unique(self.clocks.block[lanes // WARP]).tolist()
+        return blocks
+
+    def _observes(self, box: Mailbox, reach: int, block: int) -> bool:
+        return box.is_observed(reach, block, self.clocks.residents.cluster_blocks)
+
     def _read(self, box: Mailbox, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
-        """Let lanes read a mailbox: if they acquire they know its messages at once, else after a fence."""
+        """Let lanes read a mailbox: if they acquire they know its messages at once, else after a fence, and after a
+        wider fence those of threads that the read itself does not reach."""
         reach, acquires = REACH[ordering.scope], ordering.sem in ("acquire", "acq_rel")
         if acquires and reach == DEVICE and box.is_device_wide:
             self._learn(box.device, lanes, alive)
             return
-        blocks = self.clocks.block[lanes // WARP]
-        for block in np.unique(blocks).tolist():
-            here, cluster = lanes[blocks == block], self._cluster(block)
+        farthest = reach if box.writer is None else DEVICE
+        for block in self._blocks(lanes):
+            if not self._observes(box, reach, block):
+                continue
+            here, cluster = lanes[self.clocks.block[lanes // WARP] == block], self._cluster(block)
+            near, middle, wide = (box.receive(min(each, farthest), block, cluster) for each in range(DEVICE + 1))
+            acquired = (near, middle, wide)[reach]
             if acquires:
-                self._learn(box.receive(reach, block, cluster), here, alive)
-            else:
-                near, middle, wide = (box.receive(min(each, reach), block, cluster) for each in range(DEVICE + 1))
+                self._learn(acquired, here, alive)
+            if not acquires or wide is not acquired:
                 self._hear((near, middle, wide), here)
 
     def _unread(self, message: Message | None, lanes: np.ndarray, acquires: bool) -> np.ndarray:
@@ -225,19 +246,23 @@ class Locations:
                 self._read_or_drop(access, key, np.array([lane]))
             else:
                 self.boxes.pop(key, None)
+            self._leave_earlier(key, lane, reach if releases else -1, access.unit)
             if then is not None:
                 self._leave(self.boxes, key, block, self.clocks.tell(lane, now), reach, access.unit)
                 self.released[key, access.unit, self._thread(lane)] = then, reach
-                continue
-            earlier = self.released.get((key, access.unit, self._thread(lane)))
-            if earlier is not None:
-                message = self.clocks.recall([lane], earlier[0])
-                self._leave(self.boxes, key, block, message, min(reach, earlier[1]), access.unit)
-            for fence, least in self._fenced(lane, reach):
-                self._leave(self.boxes, key, block, self.clocks.recall([lane], fence), least, access.unit)
+            if key in self.boxes:
+                self.boxes[key].writer = reach, block
+
+    def _leave_earlier(self, key: Key, lane: int, nearer: int, size: int) -> None:
+        """Leave what the last release at a location and the fences of a lane make known, now that it writes there, to
+        threads beyond those of the reach `nearer`."""
+        release = self.released.get((key, size, self._thread(lane)))
+        for then, reach in (*self._fenced(lane, DEVICE), *([release] if release else [])):
+            if reach > nearer:
+                self._leave(self.boxes, key, self._block(lane), self.clocks.recall([lane], then), reach, size)
 
     def _fenced(self, lane: int, reach: int) -> Iterator[tuple[PastKnowledge, int]]:
-        """Yield the fences of a lane that precede a strong write of some reach, and how far both reach."""
+        """Yield the fences of a lane that precede a strong write, and how far they reach, at most `reach`."""
         farther = 0
         for each in range(reach, BLOCK - 1, -1):
             then = self.fences[each][lane]
@@ -274,7 +299,7 @@ class Locations:
 
     # mbarriers
 
-    def send_stores(self, event: RemoteIssue | RemoteLanding, lanes: np.ndarray, now: int) -> int:
+    def send_stores(self, event: RemoteIssue | RemoteLanding, lanes: np.ndarray, stride: int, now: int) -> int:
         """Let lanes issue stores to other blocks, or carry them out: what they do in between is not released.
 
         Return the stamp of the issue of those that are carried out from now on, LATEST if there are none.
@@ -286,15 +311,21 @@ class Locations:
         if event.ends:
             self.stores.pop(event.stores, None)
             return LATEST
+        mbarriers = event.stores.mbarriers
+        numbers = self.proxies.landing(mbarriers // stride, mbarriers % stride)
+        self.landings = dict(zip(lanes.tolist(), numbers.tolist(), strict=True))
         return self.stores.setdefault(event.stores, self.clocks.snapshot(lanes, now)).now
 
-    def _completion(self, lanes: list[int], now: int) -> Message:
-        """Return what the bytes of stores make known: the stores, and what their lanes knew at the issue."""
+    def landings_of(self, lanes: np.ndarray) -> np.ndarray:
+        """Return the numbers of the mbarriers where the stores of lanes complete that are carried out now."""
+        return np.array([self.landings[lane] for lane in lanes.tolist()], STAMP)
+
+    def _completion(self, key: Key, lanes: list[int], home: int, event: PhaseArrival, now: int) -> JointArrival:
+        """Return the completion of stores: it makes known the stores, and what their lanes knew at the issue."""
         assert self.landing is not None
-        releases = self.landing.releases
-        message = self.clocks.recall(lanes, self.stores[self.landing]) if releases else self.clocks.blank()
-        message.threads[thread_number(int(self.clocks.warp[lanes[0] // WARP]), ASYNC_LANE)] = now
-        return message
+        landed = self.proxies.message(self.landings[lanes[0]], now)
+        message = landed.joined(self.clocks.recall(lanes, self.stores[self.landing]) if self.landing.releases else None)
+        return JointArrival(key, lanes, home, event, now, message, landed)
 
     def arrive(
         self, event: PhaseArrival, space: str, flat: np.ndarray, lanes: np.ndarray, homes: np.ndarray, now: int
@@ -307,9 +338,10 @@ class Locations:
             key = space, address
             if event.ordering.sem == "relaxed":
                 self._arrive_relaxed(event, key, members, home)
+            elif event.asynchronous:
+                self.arriving.append(self._completion(key, members, home, event, now))
             else:
-                tell = self._completion if event.asynchronous else self.clocks.tell_together
-                message = tell(members, now)
+                message = self.clocks.tell_together(members, now)
                 self.arriving.append(JointArrival(key, members, home, event, now, message))
 
     def _arrive_relaxed(self, event: PhaseArrival, key: Key, lanes: list[int], home: int) -> None:
@@ -329,9 +361,8 @@ class Locations:
         """Leave what lanes know at an mbarrier: from another block, waits of block scope learn only of reads."""
         block, home, message = self._block(arrival.lanes[0]), arrival.home, arrival.message
         self._leave(self.arrived, arrival.key, block, message, reach)
-        if arrival.event.asynchronous:
-            landed = {thread: stamp for thread, stamp in message.threads.items() if thread < 0}
-            self._leave(self.arrived, arrival.key, home, Message(self.clocks.blank().warps, landed), BLOCK)
+        if arrival.landed is not None:
+            self._leave(self.arrived, arrival.key, home, arrival.landed, BLOCK)
         elif block != home:
             self._leave(self.arrived, arrival.key, home, message.of_reads(), BLOCK)
 

@@ -78,6 +78,10 @@ class Pages:
         column = np.where((column >= 0) & (column < limit), column, self.columns - 1)
         self.writes[numbers, column] = stamp
 
+    def note_stores(self, flat: np.ndarray, stamp: int) -> None:
+        """Note stores at places that complete at mbarriers; later accesses there are looked up by words."""
+        self.writes[flat // PAGE, -1] = stamp
+
     # Questions
 
     def doubts(self, knowledge: Knowledge, flat: np.ndarray, writes: bool, asynchronous: bool) -> Doubts:

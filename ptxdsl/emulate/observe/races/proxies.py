@@ -15,17 +15,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...run.residents import WARP
-from .clocks import SPACES, Clocks, Message, thread_number
+from .clocks import FENCED_LANDINGS, SPACES, Clocks, Message, thread_number
 from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, SEVERAL, STAMP
 
 
 class Proxies:
-    """The numbers of mbarriers, and the fences; `heard` has the last message that a warp or a thread fenced."""
+    """The numbers of mbarriers, and the fences; `heard` has the last message that a warp or a thread fenced.
+
+    With `has_stores`, some that complete at mbarriers went through the generic proxy.
+    """
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
         self.numbers: dict[int, int] = {}
         self.heard: dict[tuple[int, str], int] = {}
+        self.has_stores = False
 
     def landing(self, slots: np.ndarray, mbarriers: np.ndarray) -> np.ndarray:
         """Return the numbers that stand, in place of warps, for copies that complete at mbarriers in slots."""
@@ -34,13 +38,13 @@ class Proxies:
         ]
         return LANDED | (self.clocks.block[slots] * LANDINGS + np.array(numbers)).astype(STAMP)
 
-    def message(self, landing: int, now: int, readers: np.ndarray) -> Message:
-        """Return the knowledge of a wait for an mbarrier: the copies that landed, and what they read for warps."""
+    def message(self, landing: int, now: int, readers: Sequence[int] = ()) -> Message:
+        """Return the knowledge of a wait for an mbarrier: the copies that landed, and what `tcgen05` read for warps."""
         c = self.clocks
         block, number = divmod(landing - int(LANDED), LANDINGS)
         row = np.zeros(c.proxy_table().shape[1], STAMP)
         row[number] = now | SEVERAL
-        threads = {thread_number(warp, ASYNC_LANE): now | ASYNC_LANE for warp in set(readers.tolist())}
+        threads = {thread_number(warp, ASYNC_LANE): now | ASYNC_LANE for warp in readers}
         return Message(c.blank().warps, threads, proxies={block: row})
 
     def fence(self, lanes: np.ndarray, now: int, space: str) -> None:
@@ -57,6 +61,8 @@ class Proxies:
             table[rows, threads.start + c.warp_in_block[rows] * WARP + lanes % WARP] = now
             if c.width > c.residents.warps:
                 table[several, warps] = np.maximum(table[several, warps], c.seen[several])
+        if "shared" in spaces:
+            table[several, FENCED_LANDINGS] = np.maximum(table[several, FENCED_LANDINGS], table[several, :LANDINGS])
         for row, warp in zip(several.tolist(), c.warp[several].tolist(), strict=True) if c.far else ():
             if (message := c.far.get(warp)) is not None:
                 c.far[warp] = self._fence_message(row, -1 - warp, message, spaces)
@@ -70,6 +76,9 @@ class Proxies:
         if not new:
             return message
         c, warps = self.clocks, self.clocks.residents.warps
+        if "shared" in new and (landed := message.proxies.get(int(c.block[row]))) is not None:
+            fenced = c.proxy_table()[row, FENCED_LANDINGS]
+            np.maximum(fenced, landed[:LANDINGS], out=fenced)
         first = int(c.block[row]) * warps
         known = np.repeat(message.warps[first : first + warps], WARP)
         for thread, stamp in message.threads.items():
@@ -91,6 +100,25 @@ class Proxies:
 
     def unfenced(self, lanes: np.ndarray, stamps: np.ndarray, warps: np.ndarray, space: str) -> np.ndarray:
         """Return the earlier generic accesses, (entries, words), that no proxy fence known to the lanes follows."""
+        late = self._unfenced_accesses(lanes, stamps, warps, space)
+        return late | self._unfenced_stores(lanes, stamps, warps) if self.has_stores and space == "shared" else late
+
+    def _unfenced_stores(self, lanes: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Return the stores that completed at mbarriers, and that no proxy fence known to the lanes follows."""
+        c, late = self.clocks, warps >= LANDED
+        entry, word = np.nonzero(late)
+        block, number = np.divmod(warps[entry, word] - LANDED, STAMP.type(LANDINGS))
+        rows, column = lanes[entry] // WARP, FENCED_LANDINGS.start + number
+        fenced = np.where(block == c.block[rows], c.proxy_table()[rows, column], STAMP.type(0))
+        for listeners, message in c.messages(lanes[entry]):
+            for each, row in message.proxies.items():
+                here = listeners & (block == each)
+                fenced[here] = np.maximum(fenced[here], row[column[here]])
+        late[entry, word] = fenced < stamps[entry, word]
+        return late
+
+    def _unfenced_accesses(self, lanes: np.ndarray, stamps: np.ndarray, warps: np.ndarray, space: str) -> np.ndarray:
+        """Return the earlier accesses by threads that no proxy fence known to the lanes follows."""
         c, rows = self.clocks, lanes // WARP
         table = c.proxy_table()[:, c.fenced_threads(space)]
         late: np.ndarray = (stamps > 0) & (warps < c.grid_before)

@@ -226,6 +226,7 @@ class SharedShadow(Shadow):
         self.readers = Plane(self.plane * (warps + 1))
         self.pages: Pages | None = None  # once mbarriers or the async proxy are used
         self.remote: GlobalShadow | None = None  # reads by other blocks of the cluster, once there is one
+        self.has_landings = False  # some writes are of copies, which a thread knows only by their mbarriers
 
     @property
     def plane(self) -> int:
@@ -259,6 +260,7 @@ class SharedShadow(Shadow):
         if self.grain < new.grain:
             new.refine(new.grain // self.grain)
         new.newest_write, new.newest_read = self.newest_write, self.newest_read
+        new.has_landings = self.has_landings
         planes = [(self.writes.stamp, new.writes.stamp), (self.writes.warp, new.writes.warp)]
         if self.others is not None:
             new.others = Cells.empty(new.writes.stamp.count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...memory.access import BulkLanding, CopyStart, Landing, Requester
-from ...memory.regions import Allocation
+from ...memory.regions import Allocation, Region
 from ...run.residents import WARP, Residents
 from .clocks import Clocks
 from .journal import Journal
@@ -14,6 +14,17 @@ from .stamps import LANE_MASK, SEVERAL, TICK
 from .telling import tell_overtaken
 
 _EVERY = 1 << 12  # copies, after which those that have ended are forgotten
+
+
+def holders(region: Region, flat: np.ndarray) -> list[tuple[Allocation, np.ndarray | slice]]:
+    """Return the arrays that hold bytes of global memory, each with the entries in it."""
+    allocations = region.table.allocations
+    starts = np.array([allocation.offset for allocation in allocations])
+    first, last = np.searchsorted(starts, [int(flat.min()), int(flat.max())], "right") - 1
+    if first == last:
+        return [(allocations[first], slice(None))]
+    index = np.searchsorted(starts, flat, "right") - 1
+    return [(allocations[n], index == n) for n in np.unique(index)]
 
 
 class Sources:

@@ -51,16 +51,21 @@ class Conflict:
         return self.warp >= int(LANDED)
 
     @property
+    def earlier_block(self) -> int:
+        """The block of the thread that made the earlier access, or of the mbarrier where the copy completes."""
+        return (self.warp - int(LANDED)) // LANDINGS if self.landed else self.warp // self.residents.warps
+
+    @property
     def same_block(self) -> bool:
-        r = self.residents
-        if self.landed:
-            return (self.warp - int(LANDED)) // LANDINGS == int(r.ordinals[r.slot[self.lane]])
-        return self.warp // r.warps == int(r.ordinals[r.slot[self.lane]])
+        return self.earlier_block == self._block
 
     @property
     def same_cluster(self) -> bool:
-        r = self.residents
-        return self.warp // (r.warps * r.cluster_blocks) == int(r.ordinals[r.slot[self.lane]]) // r.cluster_blocks
+        return self.earlier_block // self.residents.cluster_blocks == self._block // self.residents.cluster_blocks
+
+    @property
+    def _block(self) -> int:
+        return int(self.residents.ordinals[self.residents.slot[self.lane]])
 
     @property
     def same_warp(self) -> bool:
@@ -76,7 +81,9 @@ class Conflict:
 
     @property
     def who(self) -> str:
-        """The thread that made the earlier access, as text."""
+        """The thread that made the earlier access, as text, or the block whose copy did."""
+        if self.landed:
+            return f"block {self.residents.numbered(self.earlier_block, 0).block_text}"
         return _thread(self.residents, self.warp, self.earlier_lane)
 
 
@@ -101,7 +108,7 @@ def tell(conflict: Conflict, which: np.ndarray) -> None:
     if access.slots is not None:
         where += f" of block {_owner(conflict, which)}"
     did = "filled" if earlier.asynchronous and earlier.kind == WRITES else _PAST[earlier.kind]
-    by = "" if conflict.landed else f" by {conflict.who}"
+    by = "" if conflict.landed and conflict.same_cluster else f" by {conflict.who}"
     both = f"{access.by.name} {access.kind} {where}, {did}{by} with {earlier.origin.name}"
     others = [earlier.origin.location] if earlier.origin.location is not None else []
     addresses = access.address[which]
@@ -232,7 +239,7 @@ def tell_of_map(conflict: Conflict, which: np.ndarray, released: bool) -> None:
 
 
 def _reason(conflict: Conflict) -> str:
-    if conflict.landed:
+    if conflict.landed and conflict.same_cluster:
         return "the thread has not waited on the mbarrier where the copy completes"
     if _differ(conflict):
         sizes = f"{conflict.access.unit} and {conflict.earlier.unit} bytes"
@@ -277,7 +284,7 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     """Return a fix that orders the two; in a `crowd` many threads write the same bytes."""
     access, earlier = conflict.access, conflict.earlier
     first, second = line_of(earlier.origin.location), line_of(access.by.origin.location)
-    if conflict.landed:
+    if conflict.landed and conflict.same_cluster:
         return f"wait with mbarrier.try_wait for the phase that the copy completes, before {second}"
     if _differ(conflict):
         return "access it with the same size everywhere, or order the two by a barrier"

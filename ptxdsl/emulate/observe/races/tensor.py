@@ -322,7 +322,7 @@ class TensorOrder:
         columns = lanes.tolist(), threads, mbarriers.tolist(), numbers, known
         for lane, thread, address, number, before in zip(*columns, strict=True):
             row = lane // WARP
-            message = races.proxies.message(number, now, clocks.warp[row : row + 1]).joined(before)
+            message = races.proxies.message(number, now, [int(clocks.warp[row])]).joined(before)
             races.locations.land("shared", address, address // stride, message)
             self._add(int(clocks.cluster[row]), number, Token(now, number, (now | SEVERAL,)))
             self.landings.setdefault(thread, deque(maxlen=_KEPT)).append((committed, number, now))

@@ -7,7 +7,6 @@ requested.
 from __future__ import annotations
 
 import importlib
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -66,12 +65,8 @@ _FAULT_HELP = (
     "an earlier kernel on this GPU failed, and the process must be restarted; run that kernel on the emulator "
     "(numpy arrays) to find the Python line and the thread"
 )
-
-
-ELSEWHERE = (
-    201,
-    400,
-)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE: a thread works with no context or another
+# CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE: a thread works with no context or another
+ELSEWHERE = (201, 400)
 
 
 def call(doing: str, function: Any, *arguments: Any) -> Any:
@@ -201,8 +196,11 @@ def primary_context(ordinal: int) -> Any:
     return call(f"opening cuda:{ordinal}", cuda.cuDevicePrimaryCtxRetain, device(ordinal).ordinal)
 
 
-class _Opened:
-    """A context manager that makes a context current. As a class it takes a third of the time of a generator."""
+class on:
+    """Make the primary context of a GPU current for the body of a `with`, then restore the previous context.
+
+    As a class it takes a third of the time of a generator.
+    """
 
     __slots__ = ("_ordinal",)
 
@@ -214,11 +212,6 @@ class _Opened:
 
     def __exit__(self, *_: object) -> None:
         cuda.cuCtxPopCurrent()  # after a fault every call fails, and the first failure is already being raised
-
-
-def on(ordinal: int) -> AbstractContextManager[None]:
-    """Make the primary context of a GPU current for the body of a `with`, then restore the previous context."""
-    return _Opened(ordinal)
 
 
 def gpu_at(address: int) -> int | None:

@@ -249,7 +249,7 @@ class TestCommand:
         [
             (["mine.py"], "mine.py has several kernels with examples: scaled, beyond\n  help: say which: mine.py:scaled\n"),
             (["mine.py:scaled", "--gpu", "x"], "`x` is not a known GPU\n  help: choose one of h200, h100, a100, rtx4090\n"),
-            (["mine.py:scaled", "--json", "--html", "-"], "--json and --html both write to stdout\n  help: name a file for one\n"),
+            (["mine.py:scaled", "--json", "--html", "-"], "--json and --html both write to stdout\n  help: name a file for each\n"),
             (["mine.py:scaled", "--html", "no/where"], "no/where cannot be written: No such file or directory\n"),
             (["k.ptx", "--block", "1"], "a launch needs --grid and --block\n  help: such as --grid 8 --block 128\n"),
         ],

@@ -74,35 +74,26 @@ def resources(log: str) -> dict[str, Resources]:
         elif properties := _PROPERTIES.search(line):
             function = properties[1]
         elif (frame := _FRAME.search(line)) and function in by_name:
-            by_name[function] = _with_frame(by_name[function], *map(int, frame.groups()))
+            stack, stores, loads = map(int, frame.groups())
+            by_name[function] = replace(
+                by_name[function], stack_bytes=stack, spill_store_bytes=stores, spill_load_bytes=loads
+            )
         elif (used := _USED.search(line)) and kernel in by_name:
-            by_name[kernel] = _with_use(by_name[kernel], int(used[1]), used[2])
+            by_name[kernel] = replace(
+                by_name[kernel],
+                registers=int(used[1]),
+                barriers=_sum(r"used (\d+) barriers", used[2]),
+                constant_bytes=_sum(r"(\d+) bytes cmem", used[2]),
+            )
         elif (linked := _LINKED.search(line)) and function in by_name:
-            by_name[function] = _with_linked(by_name[function], int(linked[1]), linked[2])
+            known = by_name[function]
+            by_name[function] = replace(  # the barriers stay: the linker counts those reserved by the system too
+                known,
+                registers=max(known.registers, int(linked[1])),
+                stack_bytes=max(known.stack_bytes, _sum(r"(\d+) stack", linked[2])),
+                constant_bytes=known.constant_bytes or _sum(r"(\d+) bytes cmem", linked[2]),
+            )
     return by_name
-
-
-def _with_frame(known: Resources, stack: int, stores: int, loads: int) -> Resources:
-    return replace(known, stack_bytes=stack, spill_store_bytes=stores, spill_load_bytes=loads)
-
-
-def _with_use(known: Resources, registers: int, rest: str) -> Resources:
-    return replace(
-        known,
-        registers=registers,
-        barriers=_sum(r"used (\d+) barriers", rest),
-        constant_bytes=_sum(r"(\d+) bytes cmem", rest),
-    )
-
-
-def _with_linked(known: Resources, registers: int, rest: str) -> Resources:
-    # The linker's barrier count includes those reserved by the system; keep that of ptxas.
-    return replace(
-        known,
-        registers=max(known.registers, registers),
-        stack_bytes=max(known.stack_bytes, _sum(r"(\d+) stack", rest)),
-        constant_bytes=known.constant_bytes or _sum(r"(\d+) bytes cmem", rest),
-    )
 
 
 def _sum(pattern: str, text: str) -> int:

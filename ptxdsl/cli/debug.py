@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from ptxdsl import config
-from ptxdsl.cli.launches import TARGETS, add_example, add_launch, as_asked, one_launch
+from ptxdsl.cli.launches import TARGETS, add_example, add_launch, one_launch, running, using_arch
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.progress import LaunchProgress
-from ptxdsl.cli.user_code import user_code
 from ptxdsl.debug import Debugger, Stop, debug
 from ptxdsl.debug.inspection import UNWRITTEN
 from ptxdsl.emulate.report import counted, shown
@@ -66,9 +64,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; return 1 if there are findings."""
     if options.target == "-" and not options.lines:
         raise UsageError("stdin has the PTX and cannot have commands", help="pass them with --command")
-    with config.using(**({"arch": options.arch} if options.arch else {})):
+    with using_arch(options):
         name, kernel, example = one_launch(options)
-        with as_asked(options), user_code(f"`{name}` cannot be run"):
+        with running(name, options):
             session = debug(kernel, example.grid, example.block, *example.arguments, **example.keywords)
         with session:
             terminal = DebuggerTerminal(session)

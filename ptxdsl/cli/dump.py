@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from ptxdsl import ir
-from ptxdsl.cli.output import write
+from ptxdsl.cli.options import write
 from ptxdsl.cli.process import UsageError
 from ptxdsl.cli.targets import add_constants, find
 from ptxdsl.lower import lower
@@ -52,21 +52,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _stage(program: Variant, options: argparse.Namespace) -> bytes:
+def _stage(program: Variant, options: argparse.Namespace) -> str | bytes:
     if options.stage == "ir":
-        return _bytes(listing(program.module))
+        return listing(program.module)
     if options.stage == "ptx":
-        text = lower(program.module, lineinfo=False, annotate=True) if options.annotate else program.text
-        return _bytes(text)
+        return lower(program.module, lineinfo=False, annotate=True) if options.annotate else program.text
     cubin = program.cubin
     for name, resources in cubin.kernels.items():
         print(f"{name}: {resources}", file=sys.stderr)
-    return cubin.image if options.stage == "cubin" else cubin.sass().encode()
-
-
-def _bytes(text: str) -> bytes:
-    """Encode as UTF-8. Bytes of file names that are not UTF-8 are kept."""
-    return text.encode(errors="surrogateescape")
+    return cubin.image if options.stage == "cubin" else cubin.sass()
 
 
 def listing(module: ir.PtxModule) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ptxdsl import __version__, config, driver
 from ptxdsl.assemble import assemblers, cache
-from ptxdsl.cli.output import write
+from ptxdsl.cli.options import write
 from ptxdsl.errors import Error
 
 DESCRIPTION = "Print versions, the driver, the GPUs, the assembler, the cache and the settings in effect."
@@ -26,7 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     known = facts()
-    write(None, (json.dumps(known, indent=2) + "\n" if options.json else text(known)).encode(errors="surrogateescape"))
+    write(None, json.dumps(known, indent=2) + "\n" if options.json else text(known))
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ import numpy as np
 from ptxdsl import config
 from ptxdsl.check.examples import Example, Maker, examples_of, name_of_examples
 from ptxdsl.cli.arguments import read_argument
-from ptxdsl.cli.numbers import at_most, number, seed
+from ptxdsl.cli.options import number, seed, shape
 from ptxdsl.cli.process import UsageError
 from ptxdsl.cli.targets import (
     add_constants,
@@ -59,7 +59,7 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="kernels or PTX; see below")
     for name in ("grid", "block"):
         parser.add_argument(
-            f"--{name}", type=_shape(f"--{name}"), metavar="X[xY[xZ]]", help=f"the {name} of one launch"
+            f"--{name}", type=_extents(f"--{name}"), metavar="X[xY[xZ]]", help=f"the {name} of one launch"
         )
     parser.add_argument(
         "--arg",
@@ -125,11 +125,18 @@ def _launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Ite
         yield from _with_examples(source, name, options.seed)
 
 
+def using_arch(options: argparse.Namespace) -> AbstractContextManager[object]:
+    """Run the body of a `with` for the target of --arch."""
+    return config.using(arch=options.arch) if options.arch else nullcontext()
+
+
 @contextmanager
-def as_asked(options: argparse.Namespace) -> Iterator[None]:
-    """Turn LaunchError into UsageError if the launch comes from the command line."""
+def running(name: str, options: argparse.Namespace) -> Iterator[None]:
+    """Run a kernel as user code in the body of a `with`. A LaunchError of a launch from the command line becomes a
+    UsageError."""
     try:
-        yield
+        with user_code(f"`{name}` cannot be run"):
+            yield
     except LaunchError as error:
         if not has_launch(options):
             raise
@@ -235,12 +242,10 @@ def _examples(maker: Maker, source: str, seed: int) -> Iterator[Example]:
     yield from examples
 
 
-def _shape(flag: str) -> Callable[[str], int | tuple[int, ...]]:
-    def read(text: str) -> int | tuple[int, ...]:
-        parts = text.lower().split("x")
-        if len(parts) > 3 or not all(part.isdecimal() for part in parts):
-            raise UsageError(f"{flag} {text} is not a shape", help="write X, XxY or XxYxZ")
-        extents = tuple(at_most(flag, part) for part in parts)
-        return extents if len(extents) > 1 else extents[0]
+def _extents(flag: str) -> Callable[[str], int | tuple[int, ...]]:
+    read = shape(flag, 1, "X, XxY or XxYxZ")
 
-    return read
+    def extents(text: str) -> int | tuple[int, ...]:
+        return known if len(known := read(text)) > 1 else known[0]
+
+    return extents

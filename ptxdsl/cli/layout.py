@@ -8,7 +8,7 @@ import argparse
 import re
 from typing import Any
 
-from ptxdsl.cli.output import STDOUT, write
+from ptxdsl.cli.options import STDOUT, add_format, check_formats, write
 from ptxdsl.cli.process import UsageError
 from ptxdsl.errors import LayoutError, TraceError
 from ptxdsl.layout import (
@@ -59,10 +59,8 @@ examples
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("specs", nargs="*", metavar="SPEC", help="the layout or instruction to draw; see below")
-    for name, title in (("svg", "SVG"), ("latex", "LaTeX")):
-        parser.add_argument(
-            f"--{name}", nargs="?", const=STDOUT, metavar="FILE", help=f"draw one SPEC as {title}, to stdout or a file"
-        )
+    add_format(parser, "svg", "draw one SPEC as SVG")
+    add_format(parser, "latex", "draw one SPEC as LaTeX")
     parser.add_argument(
         "--bits", type=int, choices=BITS, default=16, help="bits of an element, for bank conflicts (default 16)"
     )
@@ -87,10 +85,10 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(error.message, help=error.help) from None
     if options.svg is None and options.latex is None:
         color = False if options.output not in (None, STDOUT) else None
-        write(options.output, "\n".join(to_text(p, color) for p in pictures).encode())
+        write(options.output, "\n".join(to_text(p, color) for p in pictures))
     for file, draw in ((options.svg, to_svg), (options.latex, to_latex)):
         if file is not None:
-            write(options.output if file == STDOUT else file, draw(pictures[0]).encode())
+            write(options.output if file == STDOUT else file, draw(pictures[0]))
     return 0
 
 
@@ -152,9 +150,7 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError(
             f"{form} draws one SPEC; {len(options.specs)} are given", help="draw each with its own command"
         )
-    if len(files) > len(set(files)):
-        where = (options.output or "stdout") if files[0] == STDOUT else files[0]
-        raise UsageError(f"--svg and --latex both write to {where}", help="name a file for each")
+    check_formats(options, "svg", "latex", stdout=options.output or "stdout")
     if options.output and STDOUT not in files:
         raise UsageError(f"-o {options.output} is not used: {form} names its own file", help="leave out -o")
 

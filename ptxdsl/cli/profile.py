@@ -7,13 +7,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from ptxdsl import config, driver
+from ptxdsl import driver
 from ptxdsl.check.examples import Example
-from ptxdsl.cli.launches import TARGETS, add_example, add_launch, as_asked, one_launch
-from ptxdsl.cli.output import STDOUT, write
+from ptxdsl.cli.launches import TARGETS, add_example, add_launch, one_launch, running, using_arch
+from ptxdsl.cli.options import STDOUT, add_format, check_formats, write
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.progress import LaunchProgress
-from ptxdsl.cli.user_code import user_code
 from ptxdsl.errors import Error
 from ptxdsl.kernel import AnyKernel
 from ptxdsl.profile import KernelProfile, peaks_of, profile_of
@@ -49,22 +48,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpu", metavar="NAME", help=f"GPU to compare with: {', '.join(names())} (default: this machine's, else h200)"
     )
-    parser.add_argument("--json", nargs="?", const=STDOUT, metavar="FILE", help="print JSON, to stdout or a file")
+    add_format(parser, "json", "print JSON")
     parser.add_argument("--html", metavar="FILE", help="write an HTML page that shows the source with its costs")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the profile; return 1 if the launch has an error."""
-    if STDOUT == options.json == options.html:
-        raise UsageError("--json and --html both write to stdout", help="name a file for one")
-    with config.using(**({"arch": options.arch} if options.arch else {})):
+    check_formats(options, "json", "html")
+    with using_arch(options):
         profile, variant = profiled(options)
     if options.json is not None:
-        write(options.json, as_json(profile).encode(errors="surrogateescape"))
+        write(options.json, as_json(profile))
     if options.html is not None:
-        write(options.html, as_html(profile, _listings(variant)).encode(errors="surrogateescape"))
+        write(options.html, as_html(profile, _listings(variant)))
     if STDOUT not in (options.json, options.html):
-        write(None, as_text(profile).encode(errors="surrogateescape"))
+        write(None, as_text(profile))
     return FAILURE if any(finding.is_error for finding in profile.findings) else 0
 
 
@@ -85,13 +83,12 @@ def profiled(options: argparse.Namespace) -> tuple[KernelProfile, Variant]:
     name, kernel, example = one_launch(options)
     emulator_options = {key: value for key, value in example.keywords.items() if key in EMULATOR_OPTIONS}
     constants = {key: value for key, value in example.keywords.items() if key not in (*EMULATOR_OPTIONS, "traffic")}
-    shown = LaunchProgress("profiling").launch(f"{name}{example}")
-    with shown, as_asked(options), user_code(f"`{name}` cannot be run"):
+    launch = f"{name}{example}"
+    with LaunchProgress("profiling").launch(launch), running(name, options):
         call = emulator_call(
             "ptxdsl profile", kernel, example.grid, example.block, example.arguments, traffic=True,
             constants=constants, **emulator_options,
         )  # fmt: skip
-        launch = f"{name}{example}"
         measured, why_not = measured_us(kernel, example, constants, options)
         profile = profile_of(name, launch, call.variant, call.shape, call.run(), peaks)
     return replace(profile, measured=measured, why_not=why_not), call.variant

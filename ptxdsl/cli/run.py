@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ptxdsl import config, driver
-from ptxdsl.cli.numbers import number, seed
+from ptxdsl.cli.options import number, seed
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.targets import override
 from ptxdsl.cli.trial import Trial, default_device

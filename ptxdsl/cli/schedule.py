@@ -7,8 +7,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ptxdsl.cli.numbers import at_most, number
-from ptxdsl.cli.output import STDOUT, write
+from ptxdsl.cli.options import add_format, check_formats, number, shape, write
 from ptxdsl.cli.process import UsageError
 from ptxdsl.errors import ScheduleError
 from ptxdsl.schedule import (
@@ -40,6 +39,7 @@ examples
   ptxdsl schedule stream-k --problem 1000x3000x768 --tile 128x128x32 --blocks 132
   ptxdsl schedule grouped --problem 512x512x256 --problem 256x384x1024 --tile 128x128x32 --blocks 6
 """
+Drawing = tuple[TileMap | Timeline, Callable[[], str]]
 # schedule name: its swizzle, as a function of --n
 WITH_NUMBER: dict[str, Callable[[int], Any]] = {
     "identity": IdentityThreadblockSwizzle,
@@ -59,8 +59,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("schedule", choices=(*WITH_NUMBER, *PLAIN, "persistent", "stream-k", "grouped"))
     sizes: Any = {"action": "append", "required": True, "help": "K defaults to 1"}
-    parser.add_argument("--problem", type=shape("--problem"), metavar="MxN[xK]", **sizes)
-    parser.add_argument("--tile", type=shape("--tile"), default=(1, 1, 1), metavar="MxN[xK]", help="default 1x1x1")
+    parser.add_argument("--problem", type=sizes_of("--problem"), metavar="MxN[xK]", **sizes)
+    parser.add_argument("--tile", type=sizes_of("--tile"), default=(1, 1, 1), metavar="MxN[xK]", help="default 1x1x1")
     strips = "width of a strip in tiles, rows of a group, or order of a curve (default 1)"
     parser.add_argument("--n", type=number("--n", 0), metavar="N", help=strips)
     parser.add_argument(
@@ -70,23 +70,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--blocks", type=number("--blocks", 1), default=132, metavar="N", help=blocks)
     parser.add_argument("--sort", action="store_true", help="grouped: the longest K first")
     parser.add_argument("--balance", choices=("k",), help="grouped: balance blocks by K iterations")
-    for name in ("svg", "json"):
-        parser.add_argument(
-            f"--{name}", nargs="?", const="-", metavar="FILE", help=f"{name.upper()}, to stdout or a file"
-        )
+    add_format(parser, "svg", "SVG")
+    add_format(parser, "json", "JSON")
 
 
-def shape(flag: str) -> Callable[[str], tuple[int, int, int]]:
-    """Read the sizes of an option, such as 4x4 or 512x512x256."""
+def sizes_of(flag: str) -> Callable[[str], tuple[int, int, int]]:
+    """Return the reader of M, N and K; K is 1 by default."""
+    read = shape(flag, 2, "MxN or MxNxK", MOST_OF_A_PROBLEM)
 
-    def read(text: str) -> tuple[int, int, int]:
-        parts = text.lower().split("x")
-        if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
-            raise UsageError(f"{flag} {text} is not a shape", help="write MxN or MxNxK")
-        m, n, k = (*[at_most(flag, part, MOST_OF_A_PROBLEM) for part in parts], 1)[:3]
+    def sizes(text: str) -> tuple[int, int, int]:
+        m, n, k = (*read(text), 1)[:3]
         return m, n, k
 
-    return read
+    return sizes
 
 
 def options_of(name: str) -> tuple[str, ...]:
@@ -109,9 +105,7 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError(
             f"{options.schedule} takes one problem, not {len(options.problem)}", help="for several, take `grouped`"
         )
-    if options.svg is not None and options.svg == options.json:
-        where = "stdout" if options.svg == STDOUT else options.svg
-        raise UsageError(f"--svg and --json both write to {where}", help="name a file for each")
+    check_formats(options, "svg", "json")
 
 
 def flag(name: str) -> str:
@@ -128,17 +122,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def draw(options: argparse.Namespace) -> None:
-    shown, note = drawing(options)
-    if is_printed(options):
-        write(None, f"{shown.to_text()}{note()}\n".encode())
+    shown, note = {"grouped": grouped, "stream-k": stream_k}.get(options.schedule, tiles)(options)
+    if options.svg is None and options.json is None:
+        write(None, f"{shown.to_text()}{note()}\n")
     if options.svg is not None:
-        write(options.svg, shown.to_svg().encode())
+        write(options.svg, shown.to_svg())
     if options.json is not None:
-        write(options.json, f"{shown.to_json()}\n".encode())
-
-
-def is_printed(options: argparse.Namespace) -> bool:
-    return options.svg is None and options.json is None
+        write(options.json, f"{shown.to_json()}\n")
 
 
 def is_picture(options: argparse.Namespace) -> bool:
@@ -146,14 +136,8 @@ def is_picture(options: argparse.Namespace) -> bool:
     return options.svg is not None or options.json is None
 
 
-def drawing(options: argparse.Namespace) -> tuple[TileMap | Timeline, Callable[[], str]]:
-    """Return the drawing and its title line."""
-    if options.schedule == "grouped":
-        return grouped(options)
-    return stream_k(options) if options.schedule == "stream-k" else tiles(options)
-
-
-def grouped(options: argparse.Namespace) -> tuple[Timeline, Callable[[], str]]:
+def grouped(options: argparse.Namespace) -> Drawing:
+    """Return the drawing of grouped problems, and its title line."""
     mode = "host" if options.balance else "device"
     visitor = GroupedProblemVisitor(options.problem, options.tile, options.blocks, mode, options.sort, options.balance)
     if is_picture(options):
@@ -161,7 +145,8 @@ def grouped(options: argparse.Namespace) -> tuple[Timeline, Callable[[], str]]:
     return visitor.timeline(), lambda: counted(visitor.total, "tile")
 
 
-def stream_k(options: argparse.Namespace) -> tuple[Timeline, Callable[[], str]]:
+def stream_k(options: argparse.Namespace) -> Drawing:
+    """Return the drawing of a stream-K schedule, and its title line."""
     (problem,), swizzle = options.problem, StreamKThreadblockSwizzle(options.blocks)
     if is_picture(options):
         check_rows(swizzle.resident_blocks, "slot", prod(swizzle.tiled_shape(problem, options.tile)))
@@ -169,7 +154,8 @@ def stream_k(options: argparse.Namespace) -> tuple[Timeline, Callable[[], str]]:
     return plan.timeline(), lambda: f"{counted(plan.dp_tiles, 'tile')} computed whole"
 
 
-def tiles(options: argparse.Namespace) -> tuple[TileMap, Callable[[], str]]:
+def tiles(options: argparse.Namespace) -> Drawing:
+    """Return the drawing of a tile map, and its title line."""
     (problem,), tile = options.problem, options.tile
     shown = tile_map(options)
     slices = options.split_k or 1 if shown.depth == "k" else 1

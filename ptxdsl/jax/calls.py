@@ -51,23 +51,23 @@ def call(
     """
     if isinstance(target, AnyKernel):
         if grid is None or block is None:
-            _refuse(
+            refuse(
                 f"kernel `{target.name}` is called from JAX without a `{'grid' if grid is None else 'block'}`",
                 "pass `grid=` and `block=`: numbers, or functions of the arguments",
             )
         return _Function(*_of_kernel(target, grid, block, out, dict(constants or {})))
     if not callable(target) or isinstance(target, _Function):
-        _refuse(
+        refuse(
             f"ptxdsl.jax.call expects a kernel or a launcher, got {target!r}",
             "pass a kernel (@pd.kernel) or a function of arrays and of its outputs",
         )
     if isinstance(out, Mapping):
-        _refuse(
+        refuse(
             f"a launcher is called from JAX with `out` of {_named(out)}",
             "a launcher gets its outputs by position: pass a struct, or a sequence of them",
         )
     if grid is not None or block is not None or constants is not None:
-        _refuse(
+        refuse(
             "a launcher that is called from JAX does not take `grid`, `block` or `constants`",
             "leave these out: the launcher itself launches its kernels",
         )
@@ -90,7 +90,7 @@ class _Function:
         self._known: dict[Hashable, int] = {}  # numbers of calls by shapes and number arguments
 
     def __getitem__(self, launch: object) -> NoReturn:
-        _refuse(
+        refuse(
             "a function made by ptxdsl.jax.call was indexed with a grid and a block, which were already set",
             "call it with its arguments only",
         )
@@ -137,7 +137,7 @@ def _of_kernel(
     _check_outputs(kernel, out, list(parameters), [name for name in parameters if name in variant.written])
     for name, kind in parameters.items():
         if not isinstance(kind, Pointer | TensorMap | Type):
-            _refuse(
+            refuse(
                 f"kernel `{kernel.name}`: parameter `{name}` is {kind}, but JAX passes only arrays and numbers",
                 "write a launcher, a function of arrays and numbers that builds it and launches the kernel",
             )
@@ -148,7 +148,7 @@ def _of_kernel(
     for name, function in {"grid": grid, "block": block, **makers}.items():
         taken = parameters_unlike(function, inputs)
         if taken is not None:
-            _refuse(
+            refuse(
                 f"kernel `{kernel.name}` is called from JAX: `{name}` is a function of {taken}, but it is called "
                 f"with {', '.join(inputs)}",
                 f"write `lambda {', '.join(inputs)}: …`",
@@ -156,7 +156,7 @@ def _of_kernel(
 
     def check(arguments: Sequence[Any]) -> None:
         if len(arguments) != len(inputs):
-            _refuse(f"kernel `{kernel.name}` takes {len(inputs)} arguments, got {len(arguments)}",
+            refuse(f"kernel `{kernel.name}` takes {len(inputs)} arguments, got {len(arguments)}",
                     f"call it with ({', '.join(inputs)})")  # fmt: skip
         for name, argument in zip(inputs, arguments, strict=True):
             _check_argument(name, parameters[name], argument)
@@ -172,7 +172,7 @@ def _of_kernel(
 def _check_output(name: str, make: object) -> None:
     """Refuse an output without a shape and a type."""
     if not callable(make) and not (hasattr(make, "shape") and hasattr(make, "dtype")):
-        _refuse(f"`{name}` is {make!r}", "pass a shape and a type: `jax.ShapeDtypeStruct((n,), jnp.float32)`")
+        refuse(f"`{name}` is {make!r}", "pass a shape and a type: `jax.ShapeDtypeStruct((n,), jnp.float32)`")
 
 
 def _check_launcher(launcher: Callable[..., object], arguments: Sequence[object], outputs: Sequence[object]) -> None:
@@ -180,7 +180,7 @@ def _check_launcher(launcher: Callable[..., object], arguments: Sequence[object]
     taken = parameters_unlike(launcher, [""] * (len(arguments) + len(outputs)))
     if taken is not None:
         count = f"{counted(len(arguments), 'argument')} and {counted(len(outputs), 'output')}"
-        _refuse(
+        refuse(
             f"a launcher of {taken} is called with {count}",
             "write it with its arguments first, then the outputs that it fills",
         )
@@ -188,12 +188,12 @@ def _check_launcher(launcher: Callable[..., object], arguments: Sequence[object]
 
 def _check_outputs(kernel: AnyKernel, out: Any, parameters: Sequence[str], written: Sequence[str]) -> None:
     if not isinstance(out, Mapping) or not out or not set(out) <= set(written):
-        _refuse(
+        refuse(
             f"kernel `{kernel.name}` is called from JAX with `out` of {_named(out)}; it writes {_named(written)}",
             "name the arrays that it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
         )
     if kept := [name for name in written if name not in out]:
-        _refuse(
+        refuse(
             f"kernel `{kernel.name}` writes `{kept[0]}`, which is not an output, but JAX arrays are immutable",
             f"name it in `out`, or read one array in the kernel and write another (it takes {', '.join(parameters)})",
         )
@@ -207,15 +207,16 @@ def _check_argument(name: str, kind: Any, argument: Any) -> None:
     """Refuse an argument that the launch would refuse, or whose value is not known yet."""
     is_number, takes_number = isinstance(argument, NUMBERS), isinstance(kind, Type)
     if takes_number and not is_number:
-        _refuse(
+        refuse(
             f"`{name}` expects a number ({kind}), got a JAX array, whose value is unknown when the call is traced",
             "pass a Python number (static_argnums of jax.jit), or let the kernel take a pointer and read it",
         )
     if not takes_number and is_number:
-        _refuse(f"`{name}` expects {kind}, got the number {argument}", "pass an array")
+        refuse(f"`{name}` expects {kind}, got the number {argument}", "pass an array")
     if not takes_number and type_of(np.dtype(argument.dtype)) not in elements(kind.element):
-        _refuse(f"`{name}` expects {kind}, got a {XLA.name} array of {argument.dtype}", "convert it with .astype first")
+        refuse(f"`{name}` expects {kind}, got a {XLA.name} array of {argument.dtype}", "convert it with .astype first")
 
 
-def _refuse(message: str, help: str) -> NoReturn:
+def refuse(message: str, help: str) -> NoReturn:
+    """Raise LaunchError at the user's call."""
     raise LaunchError(message, at=here().location, help=help)

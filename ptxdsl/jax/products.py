@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from ptxdsl.arrays import type_of
-from ptxdsl.errors import LaunchError, called_elsewhere, here, public
-from ptxdsl.jax.calls import call
+from ptxdsl.errors import called_elsewhere, public
+from ptxdsl.jax.calls import call, refuse
 from ptxdsl.kernels import gemm as products
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.product.operands import INPUTS, outputs
@@ -19,16 +19,14 @@ def _struct(a: Any, b: Any) -> jax.ShapeDtypeStruct:
     """Return the output of a product. Raises LaunchError for unsupported shapes and types."""
     kind = type_of(np.dtype(a.dtype))
     if a.ndim not in (2, 3) or a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
-        raise LaunchError(
+        refuse(
             f"`a` has the shape {a.shape} and `b` {b.shape}",
-            at=here().location,
-            help="pass (M, K) and (K, N), or (batch, M, K) and (batch, K, N)",
+            "pass (M, K) and (K, N), or (batch, M, K) and (batch, K, N)",
         )
     if kind not in INPUTS or a.dtype != b.dtype:
-        raise LaunchError(
+        refuse(
             f"`a` is {a.dtype} and `b` is {b.dtype}",
-            at=here().location,
-            help=f"pass two arrays of one type, one of {', '.join(map(describe_type, INPUTS))}",
+            f"pass two arrays of one type, one of {', '.join(map(describe_type, INPUTS))}",
         )
     return jax.ShapeDtypeStruct((*a.shape[:-1], b.shape[-1]), jax.numpy.dtype(describe_type(outputs(kind)[0])))
 

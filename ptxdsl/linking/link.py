@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ptxdsl import config, ir
 from ptxdsl.driver import Late
-from ptxdsl.errors import Error, LaunchError, LinkError, UnknownAttribute, here, public
+from ptxdsl.errors import Error, LaunchError, LinkError, UnknownAttribute, public
 from ptxdsl.kernel import AnyKernel, Kernel, Module, ParsedKernel, parse
 from ptxdsl.linking.join import LinkedModule, join
 from ptxdsl.lower import lower
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
+from ptxdsl.trace.builder import refuse
 from ptxdsl.trace.captured import combined
 from ptxdsl.trace.functions import DeviceFunction, ExternFunction, module_of
 
@@ -58,25 +59,11 @@ def link(*parts: Linkable, **constants: object) -> LinkedProgram:
     """
     if not parts:
         help = "pass kernels and the modules that define what they call"
-        raise LinkError("pd.link needs at least one part", at=here().location, help=help)
+        refuse("pd.link needs at least one part", help, LinkError)
     sources = [_source(part, number) for number, part in enumerate(parts, start=1)]
     program = LinkedProgram(sources, constants)
     program.joined(None)
     return program
-
-
-@dataclass(frozen=True, slots=True)
-class TracedSource:
-    """A traced kernel as a part of a link."""
-
-    kernel: Kernel
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSource:
-    """A device function as a part of a link, which others call by name."""
-
-    function: DeviceFunction[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +74,12 @@ class TextSource:
     target: str
 
 
-Source: TypeAlias = "TracedSource | FunctionSource | TextSource"
+Source: TypeAlias = "Kernel | DeviceFunction[Any] | TextSource"
 
 
 def _source(part: object, number: int) -> Source:
-    if isinstance(part, Kernel):
-        return TracedSource(part)
-    if isinstance(part, DeviceFunction):
-        return FunctionSource(part)
+    if isinstance(part, Kernel | DeviceFunction):
+        return part
     module = parse(part, file=f"<module {number}>") if isinstance(part, str | bytes) else part
     if isinstance(module, ParsedKernel):
         return TextSource(lower(module.module), module.module.target[0])
@@ -109,7 +94,7 @@ def _source(part: object, number: int) -> Source:
         help = f"read it: {part.name!r} holds PTX as text, path.read_text()"
     elif isinstance(part, ExternFunction):
         help = f"give pd.link the module that defines `{part.name}`; the kernel that calls it knows the declaration"
-    raise LinkError(f"pd.link takes kernels and PTX; found {part!r}", at=here().location, help=help)
+    refuse(f"pd.link takes kernels and PTX; found {part!r}", help, LinkError)
 
 
 @dataclass(eq=False, slots=True)
@@ -137,13 +122,13 @@ class LinkedProgram:
         self._check_constants()
 
     def _check_constants(self) -> None:
-        known = [name for s in self._sources if isinstance(s, TracedSource) for name in s.kernel.signature.constants]
+        known = [name for kernel in self.traced for name in kernel.signature.constants]
         for name in self._constants:
             if name not in known:
                 help = f"their constants are {', '.join(known)}" if known else "they have no constants"
                 if name in _ARGUMENTS:
                     help = _ARGUMENTS[name]
-                raise LinkError(f"no kernel of the link has a constant `{name}`", at=here().location, help=help)
+                refuse(f"no kernel of the link has a constant `{name}`", help, LinkError)
 
     def __reduce__(self) -> Any:
         return LinkedProgram, (self._sources, self._constants)
@@ -169,14 +154,14 @@ class LinkedProgram:
         if asked := config.current().arch:
             return asked
         named = [source.target for source in self._sources if isinstance(source, TextSource)]
-        named += [s.kernel.options.arch or DEFAULT_ARCH for s in self._sources if isinstance(s, TracedSource)]
+        named += [kernel.options.arch or DEFAULT_ARCH for kernel in self.traced]
         return max([DEFAULT_ARCH, *filter(config.ARCHITECTURES.__contains__, named)], key=_rank)
 
     def _variant(self, source: Source, arch: str) -> Variant | None:
-        if not isinstance(source, TracedSource):
+        if not isinstance(source, Kernel):
             return None
-        known = source.kernel.signature.constants
-        return source.kernel.variant(arch, {name: v for name, v in self._constants.items() if name in known})
+        known = source.signature.constants
+        return source.variant(arch, {name: v for name, v in self._constants.items() if name in known})
 
     def _join(self, arch: str, variants: list[Variant | None]) -> Joined:
         parts: list[LinkedModule] = []
@@ -186,9 +171,9 @@ class LinkedProgram:
                 parts.append(LinkedModule(f"kernel `{variant.name}`", parsing.parse(variant.text)))
                 parameters[variant.name] = variant.parameters, variant.dynamic_bytes
                 self._check_externs(variant)
-            elif isinstance(source, FunctionSource):
-                text = lower(module_of(source.function, arch))
-                parts.append(LinkedModule(f"function `{source.function.name}`", parsing.parse(text)))
+            elif isinstance(source, DeviceFunction):
+                text = lower(module_of(source, arch))
+                parts.append(LinkedModule(f"function `{source.name}`", parsing.parse(text)))
             elif isinstance(source, TextSource):
                 parts.append(LinkedModule(f"module {number}", parsing.parse(source.text, file=f"<module {number}>")))
         text = lower(join(parts, arch))
@@ -201,17 +186,17 @@ class LinkedProgram:
         """Refuse a kernel that declares a function of the link with other types, since PTX does not separate f32 from
         u32.
         """
-        functions = {s.function.name: s.function for s in self._sources if isinstance(s, FunctionSource)}
+        functions = {source.name: source for source in self._sources if isinstance(source, DeviceFunction)}
         for extern in variant.notes.externs:
             if extern.name not in functions:
                 continue
             defined = functions[extern.name].interface({})[0].note(extern.location)
             if defined != extern:
-                raise LinkError(
+                refuse(
                     f"kernel `{variant.name}` declares `{extern.name}` as {extern.words} ({extern.location}), but "
                     f"the function is {defined.words}",
-                    at=here().location,
-                    help=f"write `{defined.declaration}`",
+                    f"write `{defined.declaration}`",
+                    LinkError,
                 )
 
     def variant(self, name: str, arch: str | None) -> Variant:
@@ -236,7 +221,7 @@ class LinkedProgram:
     @property
     def traced(self) -> tuple[Kernel, ...]:
         """The parts made by `pd.kernel`."""
-        return tuple(source.kernel for source in self._sources if isinstance(source, TracedSource))
+        return tuple(source for source in self._sources if isinstance(source, Kernel))
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -256,13 +241,13 @@ class LinkedProgram:
 
     def __call__(self, *arguments: object, **constants: object) -> NoReturn:
         message = "a linked program cannot be called, since it is not a kernel"
-        raise LinkError(message, at=here().location, help=self._as_launched())
+        refuse(message, self._as_launched(), LinkError)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_") or name not in self.kernels:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         message = f"the linked program has no attribute `{name}`"
-        raise UnknownAttribute(message, at=here().location, help=self._as_launched(name))
+        refuse(message, self._as_launched(name), UnknownAttribute)
 
     def _as_launched(self, name: str | None = None) -> str:
         return f'take the kernel first: `program["{name or next(iter(self.kernels), "kernel")}"][grid, block](…)`'
@@ -271,7 +256,7 @@ class LinkedProgram:
         """Return a kernel, to launch, or a variable, to read and write."""
         if not isinstance(name, str):
             message = f"the index of a linked program must be a name, got {name!r}"
-            raise LinkError(message, at=here().location, help=self._as_launched())
+            refuse(message, self._as_launched(), LinkError)
         if name in self.kernels:
             return self.kernel(name)
         for variable in self._shared():
@@ -280,7 +265,7 @@ class LinkedProgram:
                 return shared
         variables = f"; its variables are {', '.join(self.variables)}" if self.variables else ""
         message = f"the linked program has no kernel or variable `{name}`"
-        raise Error(message, at=here().location, help=f"it has {', '.join(self.kernels) or 'no kernels'}{variables}")
+        refuse(message, f"it has {', '.join(self.kernels) or 'no kernels'}{variables}", Error)
 
     @public
     def ptx(self, arch: str | None = None) -> str:
@@ -319,7 +304,7 @@ class LinkedKernel(AnyKernel):
                 f"{', '.join(constants)}"
             )
             help = "pass them to pd.link: `pd.link(…, tile=64)`"
-            raise LaunchError(message, at=here().location, help=help)
+            refuse(message, help, LaunchError)
         joined = self.program.joined(arch)
         known = self._variants.get(arch or "")
         if known is None or known[0] is not joined:

@@ -22,9 +22,7 @@ WARP = 32
 
 @dataclass(frozen=True)
 class LineCost:
-    """The costs of one line. Bytes and sectors are of global memory, wavefronts of shared memory; `least` are the
-    minima.
-    """
+    """The costs of a line: bytes and sectors of global memory, wavefronts of shared memory; `least` are the minima."""
 
     location: Location | None
     instructions: int
@@ -97,16 +95,9 @@ class KernelProfile:
     why_not: str = ""
 
     @property
-    def instructions(self) -> int:
-        return sum(line.instructions for line in self.lines)
-
-    @property
-    def operations(self) -> dict[str, float]:
-        return dict(_sum(line.operations for line in self.lines))
-
-    @property
-    def bytes(self) -> dict[str, int]:
-        return dict(_sum(line.bytes for line in self.lines))
+    def total(self) -> LineCost:
+        """The costs of all lines."""
+        return total_of(self.lines)
 
     @property
     def floor(self) -> float:
@@ -115,7 +106,7 @@ class KernelProfile:
     @property
     def intensity(self) -> float:
         """Operations per byte of global memory."""
-        return sum(self.operations.values()) / self.touched if self.touched else math.inf
+        return sum(self.total.operations.values()) / self.touched if self.touched else math.inf
 
 
 def profile_of(
@@ -123,13 +114,12 @@ def profile_of(
 ) -> KernelProfile:
     """Return the profile of a launch from the report of its emulation with `traffic`."""
     lines = tuple(map(LineCost.of, report.counters))
-    blocks = math.prod(shape.grid)
+    blocks, total = math.prod(shape.grid), total_of(lines)
     touched = sum(report.touched_bytes.values())
-    operations = _sum(line.operations for line in lines)
     return KernelProfile(
         kernel, launch, lines, tuple(report.findings), touched, occupancy_of(variant, shape, peaks), peaks,
-        tuple(floor_of(peaks, blocks, touched, sum(line.wavefronts for line in lines), operations)),
-        issue_time(peaks, blocks, sum(line.instructions for line in lines)),
+        tuple(floor_of(peaks, blocks, touched, total.wavefronts, total.operations)),
+        issue_time(peaks, blocks, total.instructions),
     )  # fmt: skip
 
 
@@ -153,11 +143,20 @@ def occupancy_of(variant: Variant, shape: Shape, peaks: GpuPeaks) -> Occupancy:
     return Occupancy(shape.threads, registers, shared, resident, limit, warps * resident, most, waves)
 
 
-def _sum(counters: Any) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for counter in counters:
-        total.update(counter)
-    return total
+def total_of(lines: Sequence[LineCost]) -> LineCost:
+    """Return the sum of the costs of lines."""
+    by_name: Counter[str] = Counter()
+    bytes: Counter[str] = Counter()
+    operations: Any = Counter()
+    for line in lines:
+        by_name.update(line.by_name)
+        bytes.update(line.bytes)
+        operations.update(line.operations)
+    return LineCost(
+        None, by_name.total(), dict(by_name), dict(bytes),
+        sum(line.wavefronts for line in lines), sum(line.least_wavefronts for line in lines),
+        sum(line.sectors for line in lines), sum(line.least_sectors for line in lines), dict(operations),
+    )  # fmt: skip
 
 
 def lines_in_files(lines: Sequence[LineCost]) -> dict[str, dict[int, LineCost]]:

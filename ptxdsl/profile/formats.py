@@ -17,7 +17,7 @@ _LEFT = (0, len(_HEADINGS) - 1)  # columns of text; the others are numbers
 
 def as_text(profile: KernelProfile) -> str:
     """Format the launch, a table of its lines, and the summary."""
-    rows = [_HEADINGS, *map(_cells, profile.lines), ("all", *_total(profile), "")]
+    rows = [_HEADINGS, *map(_cells, profile.lines), ("all", *_numbers(profile.total), "")]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
     findings = [f"{len(profile.findings)} findings: the counts below may be wrong", *map(str, profile.findings)]
@@ -27,7 +27,7 @@ def as_text(profile: KernelProfile) -> str:
 
 def summary(profile: KernelProfile) -> list[str]:
     """Return the occupancy, the arithmetic intensity, the floor and the measured time, a line of text each."""
-    operations = sum(profile.operations.values())
+    operations = sum(profile.total.operations.values())
     ratio = f"{profile.intensity:.3g}" if profile.touched else "no"
     lines = [
         f"occupancy   {profile.occupancy}",
@@ -47,16 +47,16 @@ def summary(profile: KernelProfile) -> list[str]:
 
 def as_json(profile: KernelProfile) -> str:
     """Return all numbers; times are in microseconds."""
-    peaks = profile.peaks
+    peaks, total = profile.peaks, profile.total
     facts: dict[str, Any] = {
         "ptxdsl": __version__,
         "kernel": profile.kernel,
         "launch": profile.launch,
         "gpu": {"name": peaks.name, "arch": peaks.arch, "multiprocessors": peaks.multiprocessors,
                 "clock_mhz": peaks.clock_mhz, "bytes_a_microsecond": peaks.bandwidth},
-        "instructions": profile.instructions,
-        "operations": profile.operations,
-        "bytes": profile.bytes,
+        "instructions": total.instructions,
+        "operations": total.operations,
+        "bytes": total.bytes,
         "touched_bytes": profile.touched,
         "intensity": profile.intensity if profile.touched else None,
         "occupancy": vars(profile.occupancy),
@@ -94,18 +94,6 @@ def _numbers(line: LineCost) -> tuple[str, ...]:
         _number(line.bytes.get("shared", 0)),
         against(line.wavefronts, line.least_wavefronts),
         _number(sum(line.operations.values())),
-    )
-
-
-def _total(profile: KernelProfile) -> tuple[str, ...]:
-    lines, bytes = profile.lines, profile.bytes
-    return (
-        _count(profile.instructions),
-        _number(bytes.get("global", 0)),
-        against(sum(line.sectors for line in lines), sum(line.least_sectors for line in lines)),
-        _number(bytes.get("shared", 0)),
-        against(sum(line.wavefronts for line in lines), sum(line.least_wavefronts for line in lines)),
-        _number(sum(profile.operations.values())),
     )
 
 

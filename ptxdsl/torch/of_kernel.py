@@ -57,7 +57,7 @@ class KernelCall:
     def _refuse_outputs(self, outputs: list[Any]) -> NoReturn:
         names = [name for name, _ in usual_variant(self.kernel, self.constants).parameters]
         name = names[self.positions.index(~outputs.index(None))]
-        _refuse(f"the function that allocates the output `{name}` returned None", "return an empty tensor")
+        refuse(f"the function that allocates the output `{name}` returned None", "return an empty tensor")
 
 
 def call_of(
@@ -70,7 +70,7 @@ def call_of(
 ) -> KernelCall:
     """Return the launch of an operator. Raises LaunchError if torch cannot pass what the kernel takes."""
     if grid is None or block is None:
-        _refuse(
+        refuse(
             f"operator `{name}` launches kernel `{kernel.name}`, but has no `{'grid' if grid is None else 'block'}`",
             "pass `grid=` and `block=`: numbers, or functions of the operator's arguments",
         )
@@ -107,13 +107,13 @@ def _schema_type(operator: str, called: str, kind: object) -> str:
     if isinstance(kind, Pointer | TensorMap):
         if not TORCH_TYPES.isdisjoint(elements(kind.element)):
             return "Tensor"
-        _refuse(
+        refuse(
             f"operator `{operator}`: parameter `{called}` is {kind}, but torch has no tensors of {kind.element}",
             "use a pointer to the bits of this type in the kernel, such as ptr[b8] or ptr[b32]",
         )
     if isinstance(kind, Type):
         return "bool" if kind is pred else "float" if kind.is_float else "SymInt"
-    _refuse(
+    refuse(
         f"operator `{operator}`: parameter `{called}` is {kind}, but torch passes only tensors and numbers",
         "write a launcher, a function of tensors and numbers that builds it and launches the kernel",
     )
@@ -130,35 +130,36 @@ def _check_takes(name: str, option: str, function: object, inputs: Sequence[str]
         if written:
             help += f", or name its outputs: `out={{'{written[0]}': …}}`"
         passed = ", ".join(inputs) or "nothing"
-        _refuse(f"operator `{name}`: `{option}` is a function of {taken}, but it is called with {passed}", help)
+        refuse(f"operator `{name}`: `{option}` is a function of {taken}, but it is called with {passed}", help)
 
 
 def _check_outputs(
     name: str, kernel: AnyKernel, out: Mapping[str, object], parameters: Sequence[str], written: Sequence[str]
 ) -> None:
     if not isinstance(out, Mapping):
-        _refuse(
+        refuse(
             f"operator `{name}` has out={out!r}, which is not a dict",
             "pass a dict of its outputs, such as `{'y': lambda x: torch.empty_like(x)}`",
         )
     for called, make in out.items():
         if called not in parameters:
-            _refuse(
+            refuse(
                 f"operator `{name}` has the output `{called}`, but kernel `{kernel.name}` takes "
                 f"{', '.join(parameters)}",
                 "name pointer parameters of the kernel",
             )
         if called not in written:
-            _refuse(
+            refuse(
                 f"operator `{name}` has the output `{called}`, which kernel `{kernel.name}` does not write",
                 f"it writes {', '.join(written)}" if written else "it writes nothing",
             )
         if not callable(make):
-            _refuse(
+            refuse(
                 f"operator `{name}`: the output `{called}` is {make!r}, which is not a function",
                 "pass a function of the operator's arguments, such as `lambda x: torch.empty_like(x)`",
             )
 
 
-def _refuse(message: str, help: str) -> NoReturn:
+def refuse(message: str, help: str) -> NoReturn:
+    """Raise LaunchError at the user's call."""
     raise LaunchError(message, at=here().location, help=help)

@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 import torch
 import torch.autograd.forward_ad as forward_mode
 
-from ptxdsl.errors import CallError, LaunchError, called_elsewhere, caller, here, listed, meant, public
+from ptxdsl.errors import CallError, LaunchError, called_elsewhere, caller, listed, meant, public
 from ptxdsl.kernel import AnyKernel
-from ptxdsl.torch.of_kernel import Extent, KernelCall, call_of
+from ptxdsl.torch.of_kernel import Extent, KernelCall, call_of, refuse
 from ptxdsl.tracers import untraceable
 
 Launcher: TypeAlias = Callable[..., Any]
@@ -158,17 +158,15 @@ class Operator:
     def _check_tangents(self, *arguments: object) -> None:
         """Refuse a tensor with a forward-mode tangent, which torch's dispatcher would silently drop."""
         if any(isinstance(argument, torch.Tensor) and _has_tangent(argument) for argument in arguments):
-            raise LaunchError(
+            refuse(
                 f"operator `{self.name}` has no forward-mode derivative (torch.func.jvp, jacfwd, dual tensors)",
-                at=here().location,
-                help="take the gradient in reverse mode: `y.backward()` or `torch.autograd.grad(y, x)`",
+                "take the gradient in reverse mode: `y.backward()` or `torch.autograd.grad(y, x)`",
             )
 
     def __getitem__(self, launch: object) -> NoReturn:
-        raise LaunchError(
+        refuse(
             f"operator `{self.name}` was indexed with a grid and a block, which were already set when it was made",
-            at=here().location,
-            help=f"call it with its arguments only: ({', '.join(self._names)})",
+            f"call it with its arguments only: ({', '.join(self._names)})",
         )
 
     __iter__ = None  # otherwise Python would iterate by __getitem__
@@ -179,10 +177,9 @@ class _Replaced(Operator):
 
     @untraceable("an operator of ptxdsl was redefined; call the newer one")
     def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
-        raise LaunchError(
+        refuse(
             f"operator `{self.name}` was redefined, and this is the old one",
-            at=here().location,
-            help="call the newer one, or give this one another name",
+            "call the newer one, or give this one another name",
         )
 
 
@@ -311,10 +308,9 @@ def op(
         _check_gradient(name, backward, setup_context, mutates)
         return _of_launcher(name, target, fake or _nothing, mutates, backward, context)
     if fake or mutates:
-        raise LaunchError(
+        refuse(
             f"operator `{name}` is made of a kernel, which does not take {'`fake`' if fake else '`mutates`'}",
-            at=here().location,
-            help="name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; the other arrays that it writes are "
+            "name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; the other arrays that it writes are "
             "mutated",
         )
     call: KernelCall = call_of(name, target, grid, block, out or {}, constants or {})
@@ -332,11 +328,10 @@ def _of_launcher(
         before, _, why = str(error).partition("infer_schema(func): ")
         if before:
             raise
-        raise LaunchError(
+        refuse(
             f"operator `{name}`: {why.partition(' The valid types are')[0].partition(' Got func')[0]}",
-            at=here().location,
-            help="annotate the arguments and the result: `def launcher(x: torch.Tensor, n: int) -> torch.Tensor`",
-        ) from None
+            "annotate the arguments and the result: `def launcher(x: torch.Tensor, n: int) -> torch.Tensor`",
+        )
 
 
 def _nothing(*arguments: object) -> None:
@@ -346,11 +341,7 @@ def _nothing(*arguments: object) -> None:
 def _check_name(name: str) -> None:
     parts = name.split("::") if isinstance(name, str) else ()
     if len(parts) != 2 or not all(part.isidentifier() for part in parts):
-        raise LaunchError(
-            f"the operator name {name!r} is not valid",
-            at=here().location,
-            help='use "namespace::name", two identifiers',
-        )
+        refuse(f"the operator name {name!r} is not valid", 'use "namespace::name", two identifiers')
 
 
 def _check_launcher(
@@ -358,23 +349,20 @@ def _check_launcher(
 ) -> None:
     """Refuse a target that is not a launcher, a launcher without a fake, and options of kernels."""
     if not callable(target) or isinstance(target, type):
-        raise LaunchError(
+        refuse(
             f"operator `{name}` is made of {target!r}, which is neither a kernel nor a function",
-            at=here().location,
-            help="pass a kernel (@pd.kernel) or a function that launches kernels",
+            "pass a kernel (@pd.kernel) or a function that launches kernels",
         )
     if any(option is not None for option in of_kernels):
-        raise LaunchError(
+        refuse(
             f"operator `{name}` is made of a launcher, which does not take `grid`, `block`, `out` or `constants`",
-            at=here().location,
-            help="leave these out: the launcher itself allocates its outputs and launches its kernels",
+            "leave these out: the launcher itself allocates its outputs and launches its kernels",
         )
     returns = inspect.signature(target).return_annotation
     if fake is None and not (mutates and returns in (None, "None")):
-        raise LaunchError(
+        refuse(
             f"operator `{name}` has no `fake`, so its outputs are unknown when tensors have no memory",
-            at=here().location,
-            help="pass `fake=lambda x: torch.empty_like(x)`, or another function that returns empty tensors like "
+            "pass `fake=lambda x: torch.empty_like(x)`, or another function that returns empty tensors like "
             "its outputs",
         )
 
@@ -383,20 +371,14 @@ def _check_gradient(
     name: str, backward: Launcher | None, setup_context: Launcher | None, mutated: Collection[str]
 ) -> None:
     if backward is not None and not callable(backward):
-        raise LaunchError(
+        refuse(
             f"operator `{name}` has backward={backward!r}, which is not a function",
-            at=here().location,
-            help="pass a function `backward(ctx, *gradients)` that returns one gradient per argument",
+            "pass a function `backward(ctx, *gradients)` that returns one gradient per argument",
         )
     if setup_context is not None and backward is None:
-        raise LaunchError(
-            f"operator `{name}` has `setup_context`, but no `backward` that uses it",
-            at=here().location,
-            help="pass `backward=` too",
-        )
+        refuse(f"operator `{name}` has `setup_context`, but no `backward` that uses it", "pass `backward=` too")
     if backward and mutated:
-        raise LaunchError(
+        refuse(
             f"operator `{name}` writes {', '.join(f'`{m}`' for m in mutated)}, so it cannot have a `backward`",
-            at=here().location,
-            help="return a new tensor instead: autograd differentiates only operators that allocate their outputs",
+            "return a new tensor instead: autograd differentiates only operators that allocate their outputs",
         )

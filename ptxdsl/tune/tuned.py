@@ -12,11 +12,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ptxdsl import arrays, config, driver
-from ptxdsl.errors import LaunchError, TraceError, UnknownAttribute, called_elsewhere, here, public
+from ptxdsl.errors import LaunchError, UnknownAttribute, called_elsewhere, public
 from ptxdsl.kernel import Kernel
 from ptxdsl.runtime.dispatch import UNTRACEABLE, gpu_among, target
 from ptxdsl.runtime.streams import current_stream, stream_handle
 from ptxdsl.runtime.timing import GpuClock, Run
+from ptxdsl.trace.builder import refuse
 from ptxdsl.tune.fitting import never_fits, refused, why_not
 from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered
 from ptxdsl.tune.saved import saved
@@ -65,24 +66,24 @@ class TunedKernel:
     def __getitem__(self, shape: object) -> TunedLaunch:
         """Return `kernel[grid, block]`; both may be functions whose parameters are constants by name."""
         if not isinstance(shape, tuple) or len(shape) != 2:
-            raise LaunchError(
+            refuse(
                 f"tuned kernel `{self.name}` is indexed by {shape!r}, not by a grid and a block",
-                at=here().location,
-                help=f"write `{self.name}[grid, block](…)`; both may be functions of constants: `lambda tile: …`",
+                f"write `{self.name}[grid, block](…)`; both may be functions of constants: `lambda tile: …`",
+                LaunchError,
             )
         return TunedLaunch(self, *shape)
 
     def __call__(self, *arguments: object, **constants: object) -> NoReturn:
-        raise LaunchError(
+        refuse(
             f"tuned kernel `{self.name}` was called without a grid and a block",
-            at=here().location,
-            help=f"launch it as `{self.name}[grid, block](…)`",
+            f"launch it as `{self.name}[grid, block](…)`",
+            LaunchError,
         )
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("_") and hasattr(Kernel, name):
             help = f"use the kernel itself, with constants of your choice: `{self.name}.kernel.{name}`"
-            raise UnknownAttribute(f"tuned kernel `{self.name}` has no `{name}`", at=here().location, help=help)
+            refuse(f"tuned kernel `{self.name}` has no `{name}`", help, UnknownAttribute)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def key_of(self, arguments: Sequence[Any], options: Config) -> tuple[Hashable, ...]:
@@ -147,7 +148,7 @@ class TunedKernel:
         message = f"config {self._label(each)} of tuned kernel `{self.name}` never fits: {reason}"
         error = refused(self.kernel, {**others, **each}, arch)
         if error is None:
-            raise LaunchError(message, at=here().location, help="leave it out of the configs")
+            refuse(message, "leave it out of the configs", LaunchError)
         errors = [refused(self.kernel, {**others, **one}, arch) for one in self.configs]
         if {other.message if other else "" for other in errors} == {error.message}:
             raise error
@@ -163,10 +164,10 @@ class TunedKernel:
         costs = [self.cost(**{name: constants[name] for name in names}) for constants in known]
         for each, number in zip(fitting, costs, strict=True):
             if not isinstance(number, int | float | np.number):
-                raise LaunchError(
+                refuse(
                     f"`cost` of tuned kernel `{self.name}` returned {number!r} for {self._label(each)}",
-                    at=here().location,
-                    help="return a number; lower means faster",
+                    "return a number; lower means faster",
+                    LaunchError,
                 )
         order = sorted(range(len(fitting)), key=lambda number: costs[number])
         return [fitting[number] for number in order[: self.most]]
@@ -200,10 +201,10 @@ class TunedLaunch:
         if len(arguments) != len(tuned.kernel.signature.names):
             tuned.kernel[1, 1](*arguments, **tuned.configs[0])  # raises the error of a normal launch
         if options and (both := [name for name in options if any(name in each for each in tuned.configs)]):
-            raise LaunchError(
+            refuse(
                 f"`{both[0]}` of `{tuned.name}` is tuned, so a launch cannot set it",
-                at=here().location,
-                help=f"leave it out, or launch the kernel itself: `{tuned.name}.kernel[grid, block](…, {both[0]}=…)`",
+                f"leave it out, or launch the kernel itself: `{tuned.name}.kernel[grid, block](…, {both[0]}=…)`",
+                LaunchError,
             )
         device = None if config.current().device == "emulator" else gpu_among(arguments)
         asked = device, tuned.key_of(arguments, options)
@@ -234,10 +235,10 @@ def _shape(tuned: TunedKernel, name: str, shape: Shaped, constants: Config) -> i
     wanted = list(inspect.signature(shape).parameters)
     for each in wanted:
         if each not in known:
-            raise LaunchError(
+            refuse(
                 f"the {name} of `{tuned.name}` is a function of `{each}`, which is not a constant of the kernel",
-                at=here().location,
-                help=f"its constants are {', '.join(tuned.kernel.signature.constants)}",
+                f"its constants are {', '.join(tuned.kernel.signature.constants)}",
+                LaunchError,
             )
     return shape(**{each: known[each] for each in wanted})
 
@@ -295,27 +296,27 @@ def autotune(
     """
 
     if callable(configs) or isinstance(configs, Kernel):
-        raise TraceError(
+        refuse(
             f"the first argument of pd.autotune must be a list of configs, got {configs!r}",
-            at=here().location,
-            help="write `@pd.autotune([{'tile': 64}, {'tile': 128}], key=[\"n\"])` above @pd.kernel",
+            "write `@pd.autotune([{'tile': 64}, {'tile': 128}], key=[\"n\"])` above @pd.kernel",
         )
     tried = [*configs] if isinstance(configs, Iterator) else configs
 
     @public
     def make(kernel: Kernel) -> TunedKernel:
         if not isinstance(kernel, Kernel):
-            raise TraceError(
+            refuse(
                 f"pd.autotune decorates a kernel, got {kernel!r}",
-                at=here().location,
-                help="put it above @pd.kernel, which makes a kernel of a function",
+                "put it above @pd.kernel, which makes a kernel of a function",
             )
         _check_configs(kernel, tried)
         _check_key(kernel, key, tried)
         _check_cost(kernel, cost, key)
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise TraceError(f"`most` of tuned kernel `{kernel.name}` is {most!r}", at=here().location,
-                             help="pass the maximum number of configs to time, 1 or more")  # fmt: skip
+            refuse(
+                f"`most` of tuned kernel `{kernel.name}` is {most!r}",
+                "pass the maximum number of configs to time, 1 or more",
+            )
         return TunedKernel(kernel, [dict(each) for each in tried], key, cost, most)
 
     return make
@@ -325,15 +326,14 @@ def _check_configs(kernel: Kernel, configs: Any) -> None:
     constants = kernel.signature.constants
     help = f"pass dicts of its constants, such as [{{{next(iter(constants), 'tile')!r}: …}}]"
     if not isinstance(configs, list | tuple) or not configs or not all(isinstance(each, Mapping) for each in configs):
-        raise TraceError(f"`configs` of tuned kernel `{kernel.name}` is {configs!r}", at=here().location, help=help)
+        refuse(f"`configs` of tuned kernel `{kernel.name}` is {configs!r}", help)
     for number, each in enumerate(configs, 1):
         for name in each:
             if name not in constants:
-                raise TraceError(
+                refuse(
                     f"config {number} of tuned kernel `{kernel.name}` sets `{name}`, which is not a constant of the "
                     "kernel",
-                    at=here().location,
-                    help=f"its constants are {', '.join(constants)}"
+                    f"its constants are {', '.join(constants)}"
                     if constants
                     else "constants are keyword-only parameters",
                 )
@@ -343,17 +343,14 @@ def _check_key(kernel: Kernel, key: Any, configs: Iterable[Config]) -> None:
     names = kernel.signature.names
     others = [name for name in kernel.signature.constants if not any(name in each for each in configs)]
     if isinstance(key, str) or not all(isinstance(name, str) for name in key):
-        raise TraceError(
-            f"`key` of tuned kernel `{kernel.name}` is {key!r}", at=here().location, help='pass names: key=["n"]'
-        )
+        refuse(f"`key` of tuned kernel `{kernel.name}` is {key!r}", 'pass names: key=["n"]')
     for name in key:
         if name not in (*names, *others):
             tuned = any(name in each for each in configs)
             why = "is a tuned constant" if tuned else "is not an argument of the kernel"
-            raise TraceError(
+            refuse(
                 f"`key` of tuned kernel `{kernel.name}` names `{name}`, which {why}",
-                at=here().location,
-                help=f"it can name {', '.join((*names, *others))}",
+                f"it can name {', '.join((*names, *others))}",
             )
 
 
@@ -362,13 +359,10 @@ def _check_cost(kernel: Kernel, cost: Any, key: Sequence[str]) -> None:
         return
     known = [*kernel.signature.constants, *key]
     if not callable(cost):
-        raise TraceError(
-            f"`cost` of tuned kernel `{kernel.name}` is {cost!r}", at=here().location, help="pass a function"
-        )
+        refuse(f"`cost` of tuned kernel `{kernel.name}` is {cost!r}", "pass a function")
     for name in inspect.signature(cost).parameters:
         if name not in known:
-            raise TraceError(
+            refuse(
                 f"`cost` of tuned kernel `{kernel.name}` takes `{name}`, which is neither a constant nor in the key",
-                at=here().location,
-                help=f"it can take {', '.join(known)}",
+                f"it can take {', '.join(known)}",
             )

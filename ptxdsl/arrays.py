@@ -9,11 +9,11 @@ import ctypes
 import math
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from operator import methodcaller
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -150,7 +150,7 @@ def is_masked(value: object) -> bool:
     return masked is not None and isinstance(value, masked)
 
 
-class Library(Protocol):
+class Library(ABC):
     """Direct access to the arrays of one library without a protocol object, which would be too slow for a launch.
 
     The strings are Python expressions about an array `{0}`, from which launch records generate functions: `unlike` is
@@ -164,25 +164,33 @@ class Library(Protocol):
     pointer: str
     steps: str
 
-    def address(self, array: object) -> int:
+    @abstractmethod
+    def address(self, array: Any) -> int:
         """Return the address of the first element. Raises RuntimeError if the array has no memory."""
 
-    def addresses(self, arrays: Sequence[object]) -> list[int]:
+    def addresses(self, arrays: Sequence[Any]) -> list[int]:
         """Return the addresses of several arrays."""
+        return [*map(self.address, arrays)]
 
-    def look(self, array: object) -> tuple[Any, int]:
-        """Return an array's (type, GPU, shape, strides), and its address. Raises RuntimeError if it has no memory."""
+    @abstractmethod
+    def layout(self, array: Any) -> Any:
+        """Return the type, GPU, shape and strides of an array, to compare."""
 
-    def device(self, array: object) -> int | str:
+    @abstractmethod
+    def device(self, array: Any) -> int | str:
         """Return the GPU number, HOST, or the name of another kind of device."""
 
-    def strides(self, array: object) -> tuple[int, ...]:
+    def strides(self, array: Any) -> tuple[int, ...]:
         """Return the strides in elements."""
+        return tuple(array.strides)
 
-    def alike(self, arrays: Sequence[object]) -> Callable[..., bool]:
+    def alike(self, arrays: Sequence[Any]) -> Callable[..., bool]:
         """Return a function that is true for arrays with the same types, GPUs, shapes and strides as these. It may be
         false if one array is passed twice."""
+        layouts = [*map(self.layout, arrays)]
+        return lambda *others: [*map(self.layout, others)] == layouts
 
+    @abstractmethod
     def current_stream(self, device: int) -> Callable[[], int]:
         """Return a function that returns the handle of the library's current stream.
 
@@ -190,26 +198,22 @@ class Library(Protocol):
         """
 
 
-def _alike(library: Library, arrays: Sequence[object]) -> Callable[..., bool]:
-    """Return a function that is true for arrays with the same layouts as these."""
-    layouts = [library.look(array)[0] for array in arrays]
-    return lambda *others: [library.look(other)[0] for other in others] == layouts
-
-
-class _Torch:
+class _Torch(Library):
     name = "torch"
     unlike = "{0}.dtype is not {dtype} or {0}.get_device() != device"
     gaps = "not {0}.is_contiguous()"
     pointer = "{0}.data_ptr()"
     steps = "{0}.stride(), {0}.itemsize"
 
-    address = methodcaller("data_ptr")
+    def address(self, array: Any) -> int:
+        address: int = array.data_ptr()
+        return address
 
     def addresses(self, arrays: Sequence[Any]) -> list[int]:
-        return [array.data_ptr() for array in arrays]
+        return [array.data_ptr() for array in arrays]  # without a call of Python for each
 
-    def look(self, array: Any) -> tuple[Any, int]:
-        return (array.dtype, array.get_device(), array.shape, array.stride()), array.data_ptr()
+    def layout(self, array: Any) -> Any:
+        return array.dtype, array.get_device(), array.shape, array.stride()
 
     def device(self, array: Any) -> int | str:
         kind = array.device.type
@@ -222,7 +226,7 @@ class _Torch:
         """Use the guard of compiled graphs, which checks all properties in one step and keeps no tensor alive."""
         guards: Any = getattr(getattr(sys.modules["torch"]._C, "_dynamo", None), "guards", None)
         if not hasattr(guards, "TensorGuards"):
-            return _alike(self, arrays)
+            return super().alike(arrays)
         sizes, strides = [list(a.shape) for a in arrays], [list(a.stride()) for a in arrays]
         guard = guards.TensorGuards(*arrays, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
         check: Callable[..., bool] = guard.check
@@ -241,7 +245,7 @@ class _Torch:
         return current
 
 
-class _Cupy:
+class _Cupy(Library):
     name = "cupy"
     unlike = "{0}.dtype != {dtype} or {0}.device.id != device"
     gaps = "not {0}.flags.c_contiguous"
@@ -251,20 +255,14 @@ class _Cupy:
     def address(self, array: Any) -> int:
         return int(array.data.ptr)
 
-    def addresses(self, arrays: Sequence[Any]) -> list[int]:
-        return [*map(self.address, arrays)]
-
-    def look(self, array: Any) -> tuple[Any, int]:
-        return (array.dtype, array.device.id, array.shape, array.strides), array.data.ptr
+    def layout(self, array: Any) -> Any:
+        return array.dtype, array.device.id, array.shape, array.strides
 
     def device(self, array: Any) -> int | str:
         return int(array.device.id)
 
     def strides(self, array: Any) -> tuple[int, ...]:
         return _in_elements(array.strides, array.itemsize)
-
-    def alike(self, arrays: Sequence[object]) -> Callable[..., bool]:
-        return _alike(self, arrays)
 
     def current_stream(self, device: int) -> Callable[[], int]:
         get_current_stream = sys.modules["cupy"].cuda.get_current_stream
@@ -293,7 +291,7 @@ class DeviceBuffer:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-class _Xla:
+class _Xla(Library):
     name = "jax"
     unlike = "{0}.dtype != {dtype} or {0}.device != device"
     gaps = "False"
@@ -304,20 +302,11 @@ class _Xla:
     def address(self, array: Any) -> int:
         return int(array.address)
 
-    def addresses(self, arrays: Sequence[Any]) -> list[int]:
-        return [*map(self.address, arrays)]
-
-    def look(self, array: Any) -> tuple[Any, int]:
-        return (array.dtype, array.device, array.shape), array.address
+    def layout(self, array: Any) -> Any:
+        return array.dtype, array.device, array.shape
 
     def device(self, array: Any) -> int | str:
         return int(array.device)
-
-    def strides(self, array: Any) -> tuple[int, ...]:
-        return tuple(array.strides)
-
-    def alike(self, arrays: Sequence[object]) -> Callable[..., bool]:
-        return _alike(self, arrays)
 
     def current_stream(self, device: int) -> Callable[[], int]:
         return lambda: getattr(self.stream, "handle", 0)

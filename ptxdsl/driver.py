@@ -85,13 +85,11 @@ def call(doing: str, function: Any, *arguments: Any) -> Any:
 def failure(doing: str, status: Any) -> LaunchError:
     """Return the error for a driver status, such as `loading saxpy: CUDA_ERROR_…: explanation`."""
     name = getattr(status, "name", None) or f"driver status {int(status)}"
-    help = _FAULT_HELP if name in _FAULTS else _HELP.get(name)
-    return LaunchError(f"{doing}: {name}: {_explanation(status)}", help=help)
-
-
-def _explanation(status: object) -> str:
     answer, text = cuda.cuGetErrorString(status)
-    return text.decode() if answer == cuda.CUresult.CUDA_SUCCESS and text else "the driver gives no explanation"
+    is_known = answer == cuda.CUresult.CUDA_SUCCESS and text
+    explanation = text.decode() if is_known else "the driver gives no explanation"
+    help = _FAULT_HELP if name in _FAULTS else _HELP.get(name)
+    return LaunchError(f"{doing}: {name}: {explanation}", help=help)
 
 
 @cache

@@ -76,12 +76,11 @@ def program(name: str, by_target: Mapping[str, Sequence[Variant]]) -> AheadProgr
                     help="build for one of them at a time: a program has one launcher for all of its targets",
                 )
     kernels = tuple(_for_all(each) for each in zip(*described.values(), strict=True))
-    return AheadProgram(name, kernels, {arch: _cubin(variants) for arch, variants in by_target.items()})
-
-
-def _cubin(variants: Sequence[Variant]) -> Cubin:
-    """Return the cubin that holds all of these kernels, with the dynamic shared memory of each."""
-    return variants[0].cubin.with_dynamic_shared({variant.name: variant.dynamic_bytes for variant in variants})
+    cubins = {
+        arch: variants[0].cubin.with_dynamic_shared({variant.name: variant.dynamic_bytes for variant in variants})
+        for arch, variants in by_target.items()
+    }  # each holds all of the kernels
+    return AheadProgram(name, kernels, cubins)
 
 
 def _for_all(kernels: Sequence[AheadKernel]) -> AheadKernel:

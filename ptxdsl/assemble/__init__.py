@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from itertools import product
 from pathlib import Path
 
 from ptxdsl import config
-from ptxdsl.assemble import assembler_log, assembler_version, assemblers, cache, sections
+from ptxdsl.assemble import assembler_log, assembler_version, assemblers, cache
 from ptxdsl.assemble.assembler_log import Remark, Resources, WarpgroupLoss
 from ptxdsl.errors import AssembleError, Error, Location, caller, meant
 
@@ -162,9 +163,38 @@ def _assemble(chosen: assemblers.Assembler, modules: Sequence[str], arch: str, o
 
 def _resources(image: bytes, arch: str, log: str) -> dict[str, Resources]:
     """Return the resources of the kernels: shared memory from the cubin, the rest from the log."""
-    shared = sections.shared_bytes(image, arch)
+    shared = _shared_bytes(image, arch)
     by_kernel = assembler_log.resources(log)
     return {name: replace(needs, shared_bytes=shared.get(name, 0)) for name, needs in by_kernel.items()}
+
+
+_RESERVED_BYTES = 1024  # per block, reserved by the system since sm_90
+_PREFIX = ".nv.shared."
+
+
+def _shared_bytes(image: bytes, arch: str) -> dict[str, int]:
+    """Return the bytes of static shared memory of each kernel, from the sizes of the sections of a cubin, an ELF file.
+
+    No log gives it reliably: when nvJitLink compiles relocatable code, ptxas omits variables declared outside of
+    functions, and the linker includes memory reserved by the system. Kernels without any are omitted.
+    """
+    number = int(re.findall(r"\d+", arch)[0])
+    reserved = _RESERVED_BYTES if number >= 90 else 0
+    sizes = {name.removeprefix(_PREFIX): size for name, size in _sections(image).items() if name.startswith(_PREFIX)}
+    return {kernel: max(0, size - reserved) for kernel, size in sizes.items()}
+
+
+def _sections(image: bytes) -> dict[str, int]:
+    """Return the sections of an ELF file with their sizes."""
+    (start,) = struct.unpack_from("<Q", image, 0x28)
+    each, count, of_names = struct.unpack_from("<3H", image, 0x3A)
+    headers = [struct.unpack_from("<I20xQQ", image, start + each * n) for n in range(count)]
+    names = headers[of_names][1] if headers else 0
+    return {_name_at(image, names + name): size for name, _, size in headers}
+
+
+def _name_at(image: bytes, start: int) -> str:
+    return image[start : image.index(b"\0", start)].decode()
 
 
 def _warning(remark: Remark, modules: Sequence[str]) -> str:

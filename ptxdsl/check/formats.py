@@ -92,7 +92,9 @@ def _sarif_location(location: Location) -> dict[str, Any]:
     start, end = location.columns
     columns = {"startColumn": start + 1, "endColumn": end + 1} if end else {}
     region = {"startLine": location.line, **columns}
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(location.file)}, "region": region}}
+    path = _path(location.file)
+    uri = Path(path).as_uri() if os.path.isabs(path) else quote(path)
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
 
 
 def as_github(results: Sequence[Checked]) -> str:
@@ -131,8 +133,3 @@ def _path(file: str) -> str:
     path = Path(file)
     inside = path.is_absolute() and path.is_relative_to(os.getcwd())
     return path.relative_to(os.getcwd()).as_posix() if inside else file
-
-
-def _uri(file: str) -> str:
-    path = _path(file)
-    return Path(path).as_uri() if os.path.isabs(path) else quote(path)

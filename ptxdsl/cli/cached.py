@@ -6,61 +6,21 @@ import argparse
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ptxdsl import assemble, config
 from ptxdsl.assemble import assembler_version, cache
 from ptxdsl.cli.process import UsageError
 from ptxdsl.kernels.choose.winners import read_winners
-from ptxdsl.runtime import kept
+from ptxdsl.runtime.kept import read as read_trace
 from ptxdsl.tune import records
-from ptxdsl.tune.records import TuningRecord
 
 DESCRIPTION = "List or clear the cubins, traces and tuning results on disk."
 SHOWN = 20  # entries of a list without --all
 _DAY = 24 * 60 * 60
 _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
-
-
-@dataclass(frozen=True, slots=True)
-class KeptCubin:
-    """An entry of the cache: cubins of kernels, `traced` PTX, a tuning result, the measured `winners` of a GPU by shape
-    class, or the version of an `assembler`.
-
-    All of these are empty if this version of ptxdsl does not use the entry.
-    """
-
-    entry: cache.CacheEntry
-    kernels: tuple[str, ...]
-    arch: str
-    seconds: float
-    tuning: TuningRecord | None = None
-    traced: bool = False
-    assembler: str | None = None
-    winners: Mapping[str, str] = field(default_factory=dict)
-
-    def facts(self) -> dict[str, object]:
-        """Return the entry for JSON."""
-        entry = self.entry
-        return {
-            "name": entry.name, "kernels": self.kernels, "arch": self.arch or None, "traced": self.traced,
-            "assembler": self.assembler, "bytes": entry.bytes, "age_seconds": round(self.seconds),
-            "tuning": None if self.tuning is None else asdict(self.tuning), "winners": self.winners,
-        }  # fmt: skip
-
-    def line(self) -> str:
-        """Return the entry as a line of text."""
-        holds = f"{', '.join(self.kernels)} for {self.arch}" if self.arch else "unused: from another version of ptxdsl"
-        if self.assembler:
-            holds = f"assembler version: {self.assembler}"
-        if self.traced:
-            holds += ", as PTX"
-        if (tuned := self.tuning) is not None:
-            holds = f"{tuned.kernel} tuned for {tuned.gpu}, {tuned.key}: {tuned.config}, {tuned.microseconds:.4g} us"
-        if self.winners:
-            holds = f"fastest configurations of {len(self.winners)} shape classes"
-        return f"{self.entry.bytes:>10} bytes  {age(self.seconds):>10}  {holds}"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -94,46 +54,69 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         raise UsageError("the cache is switched off", help="PTXDSL_CACHE_DIR is `off`; set it to a folder")
     now = time.time()
-    cubins = [
-        _kept(settings.cache_dir, entry, cubin, now)
+    kept = [
+        (entry, _facts(folder, entry, cubin, now))
         for entry, cubin in assemble.kept(settings)
         if now - entry.written >= options.older_than * _DAY
     ]
     if options.action == "clear":
-        left = [cubin for cubin in cubins if not cache.remove(folder, cubin.entry)]
+        left = [entry for entry, _ in kept if not cache.remove(folder, entry)]
         if left:
-            raise UsageError(f"{len(left)} of {len(cubins)} entries of {folder} cannot be removed")
+            raise UsageError(f"{len(left)} of {len(kept)} entries of {folder} cannot be removed")
+    entries = [facts for _, facts in kept]
     if options.json:
         key = "entries" if options.action == "list" else "removed"
-        print(json.dumps({"folder": str(folder), key: [cubin.facts() for cubin in cubins]}, indent=2))
+        print(json.dumps({"folder": str(folder), key: entries}, indent=2))
     else:
-        print(_text(folder, cubins, options))
+        print(_text(folder, entries, options))
     return 0
 
 
-def _kept(folder: Path | None, entry: cache.CacheEntry, cubin: assemble.Cubin | None, now: float) -> KeptCubin:
-    """Return the contents of an entry."""
+def _facts(folder: Path, entry: cache.CacheEntry, cubin: assemble.Cubin | None, now: float) -> dict[str, Any]:
+    """Return what an entry holds: cubins of kernels, `traced` PTX, a tuning result, the measured `winners` of a GPU by
+    shape class, or the version of an `assembler`; none of these if this version of ptxdsl does not use the entry.
+    """
+    facts: dict[str, Any] = {
+        "name": entry.name, "kernels": (), "arch": None, "traced": False, "assembler": None, "bytes": entry.bytes,
+        "age_seconds": round(now - entry.written), "tuning": None, "winners": {},
+    }  # fmt: skip
     if cubin is not None:
-        return KeptCubin(entry, tuple(cubin.kernels), cubin.arch, now - entry.written)
+        return facts | {"kernels": tuple(cubin.kernels), "arch": cubin.arch}
     content = cache.load(folder, entry.name)
-    trace = kept.read(content)
+    trace = read_trace(content)
     if trace is not None:
-        return KeptCubin(entry, (trace.kernel,), trace.arch, now - entry.written, traced=True)
+        return facts | {"kernels": (trace.kernel,), "arch": trace.arch, "traced": True}
     tuning = None if content is None else records.read(content)
-    assembler, winners = assembler_version.read(content), read_winners(content)
-    return KeptCubin(entry, (), "", now - entry.written, tuning, assembler=assembler, winners=winners)
+    return facts | {
+        "tuning": None if tuning is None else asdict(tuning),
+        "assembler": assembler_version.read(content),
+        "winners": read_winners(content),
+    }
 
 
-def _text(folder: Path, cubins: Sequence[KeptCubin], options: argparse.Namespace) -> str:
-    total = sum(cubin.entry.bytes for cubin in cubins)
+def _line(facts: Mapping[str, Any]) -> str:
+    """Return an entry as a line of text."""
+    holds = "unused: from another version of ptxdsl"
+    if facts["arch"]:
+        holds = f"{', '.join(facts['kernels'])} for {facts['arch']}{', as PTX' * facts['traced']}"
+    elif facts["assembler"]:
+        holds = f"assembler version: {facts['assembler']}"
+    elif facts["winners"]:
+        holds = f"fastest configurations of {len(facts['winners'])} shape classes"
+    elif facts["tuning"]:
+        holds = "{kernel} tuned for {gpu}, {key}: {config}, {microseconds:.4g} us".format(**facts["tuning"])
+    return f"{facts['bytes']:>10} bytes  {age(facts['age_seconds']):>10}  {holds}"
+
+
+def _text(folder: Path, entries: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> str:
     is_clear = options.action == "clear"
     summary = (
-        f"{len(cubins)} {'entry' if len(cubins) == 1 else 'entries'} {'removed' if is_clear else 'kept'}, "
-        f"{total} bytes, in {folder}"
+        f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'} {'removed' if is_clear else 'kept'}, "
+        f"{sum(facts['bytes'] for facts in entries)} bytes, in {folder}"
     )
     if is_clear:
         return summary
-    latest = cubins if options.all else sorted(cubins, key=lambda cubin: cubin.seconds)[:SHOWN]
-    if len(latest) < len(cubins):
+    latest = entries if options.all else sorted(entries, key=lambda facts: facts["age_seconds"])[:SHOWN]
+    if len(latest) < len(entries):
         summary += f"; the {SHOWN} latest are listed, --all lists all"
-    return "\n".join([*(cubin.line() for cubin in latest), summary])
+    return "\n".join([*map(_line, latest), summary])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ptxdsl import cli
 
@@ -28,26 +27,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedOption:
-    """An option of a verb: its spellings, its help text, and the values that it accepts."""
-
-    flags: tuple[str, ...]
-    help: str
-    choices: tuple[str, ...] = ()
-    takes_value: bool = False
-
-
-def options_of(parser: argparse.ArgumentParser) -> list[CompletedOption]:
+def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """Return the options of a parser and of its sub-parsers, in order, without duplicates."""
-    options: dict[tuple[str, ...], CompletedOption] = {}
-    for action in _actions(parser):
-        if action.option_strings:
-            choices = tuple(map(str, action.choices or ()))
-            help = (action.help or "").partition("\n")[0].replace("%%", "%")
-            option = CompletedOption(tuple(action.option_strings), help, choices, action.nargs != 0)
-            options.setdefault(option.flags, option)
-    return list(options.values())
+    options = {tuple(action.option_strings): action for action in reversed([*_actions(parser)])}
+    return [action for flags, action in reversed(options.items()) if flags]
+
+
+def _help(action: argparse.Action) -> str:
+    return (action.help or "").partition("\n")[0].replace("%%", "%")
+
+
+def _choices(action: argparse.Action) -> str:
+    return " ".join(map(str, action.choices or ()))
 
 
 def words_of(parser: argparse.ArgumentParser) -> list[str]:
@@ -74,12 +65,12 @@ def bash() -> str:
     cases, values = [], []
     for verb, parser in _verbs().items():
         options = options_of(parser)
-        words = [flag for option in options for flag in option.flags] + words_of(parser)
+        words = [flag for option in options for flag in option.option_strings] + words_of(parser)
         cases.append(f"    {verb}) words='{' '.join(words)}' ;;")
         for option in options:
             if option.choices:
-                flags = "|".join(f"{verb}:{flag}" for flag in option.flags)
-                values.append(f"    {flags}) words='{' '.join(option.choices)}' ;;")
+                flags = "|".join(f"{verb}:{flag}" for flag in option.option_strings)
+                values.append(f"    {flags}) words='{_choices(option)}' ;;")
     return BASH.format(verbs=" ".join(cli.VERBS), cases="\n".join(cases), values="\n".join(values))
 
 
@@ -109,16 +100,16 @@ def zsh() -> str:
     verbs = "\n".join(f"    {_quoted(f'{verb}:{help}')}" for verb, help in cli.VERBS.items())
     cases = []
     for verb, parser in _verbs().items():
-        specs = [_zsh_option(flag, option) for option in options_of(parser) for flag in option.flags]
+        specs = [_zsh_option(flag, option) for option in options_of(parser) for flag in option.option_strings]
         words = words_of(parser)
         specs.append(_quoted(f"*:argument:({' '.join(words)})") if words else "'*:target:_files'")
         cases.append(f"    {verb}) _arguments {' '.join(specs)} ;;")
     return ZSH.format(verbs=verbs, cases="\n".join(cases))
 
 
-def _zsh_option(flag: str, option: CompletedOption) -> str:
-    help = option.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
-    value = f":value:({' '.join(option.choices)})" if option.choices else ":value:_files" if option.takes_value else ""
+def _zsh_option(flag: str, option: argparse.Action) -> str:
+    help = _help(option).replace("[", "(").replace("]", ")").replace(":", "\\:")
+    value = f":value:({_choices(option)})" if option.choices else ":value:_files" if option.nargs != 0 else ""
     return _quoted(f"*{flag}[{help}]{value}")
 
 
@@ -154,9 +145,9 @@ def fish() -> str:
     for verb, parser in _verbs().items():
         start = f"complete -c ptxdsl -n '__fish_seen_subcommand_from {verb}'"
         for option in options_of(parser):
-            spelled = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in option.flags)
-            value = f" -xa '{' '.join(option.choices)}'" if option.choices else " -r" if option.takes_value else ""
-            lines.append(f"{start} {spelled}{value} -d {_fish(option.help)}")
+            spelled = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in option.option_strings)
+            value = f" -xa '{_choices(option)}'" if option.choices else " -r" if option.nargs != 0 else ""
+            lines.append(f"{start} {spelled}{value} -d {_fish(_help(option))}")
         if words := words_of(parser):
             lines.append(f"{start} -a '{' '.join(words)}'")
     return "\n".join(lines) + "\n"

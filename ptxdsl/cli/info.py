@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 def facts() -> dict[str, Any]:
     """Return the facts by name: texts, numbers, lists and dicts. Sizes are in bytes; None marks missing parts."""
-    gpus, reason = _gpus()
+    reason = driver.why_no_gpu()
     return {
         "ptxdsl": __version__,
         "python": platform.python_version(),
@@ -40,7 +40,7 @@ def facts() -> dict[str, Any]:
         "executable": sys.executable,
         "packages": {name: _version(name) for name in PACKAGES},
         "driver": _driver_version() if not reason else None,
-        "gpus": gpus,
+        "gpus": [] if reason else [str(driver.device(number)) for number in range(driver.device_count())],
         "no_gpu": reason,
         **_assembler(),
         "cache": _cache(),
@@ -75,12 +75,6 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _gpus() -> tuple[list[str], str | None]:
-    """Return the GPUs, and the reason if there is none."""
-    reason = driver.why_no_gpu()
-    return ([] if reason else [str(driver.device(number)) for number in range(driver.device_count())]), reason
 
 
 def _driver_version() -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -95,16 +96,16 @@ def launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iter
 
     Raises UsageError for an incomplete launch, and for constants that a kernel does not have.
     """
-    if options.const and is_ptx(_parts(options.target)[0]):
-        raise UsageError(f"--const {options.const[0]}: PTX has no constants", help="leave it out")
+    texts = options.const
+    if texts and is_ptx(_parts(options.target)[0]):
+        raise UsageError(f"--const {texts[0]}: PTX has no constants", help="leave it out")
+
+    def with_constants(kernel: AnyKernel, example: Example) -> Example:
+        constants = read_constants(kernel, texts, example.keywords) if texts else {}
+        return replace(example, keywords={**example.keywords, **constants})
+
     for name, kernel, examples in _launches(options):
-        yield name, kernel, (_with_constants(kernel, example, options.const) for example in examples)
-
-
-def _with_constants(kernel: AnyKernel, example: Example, texts: Sequence[str]) -> Example:
-    if not texts:
-        return example
-    return replace(example, keywords={**example.keywords, **read_constants(kernel, texts, example.keywords)})
+        yield name, kernel, map(partial(with_constants, kernel), examples)
 
 
 def _launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iterator[Example]]]:

@@ -93,18 +93,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _drawn(spec: str, options: argparse.Namespace) -> Picture:
-    """Return the picture of a SPEC, of its wgmma descriptor, or of its TMA boxes."""
+    """Return the picture of a SPEC, of its wavefronts, its wgmma descriptor, or its TMA boxes."""
     asked = [(name, getattr(options, name)) for name in ("banks", *OPERANDS, "boxes") if getattr(options, name)]
     if len(asked) > 1:
         names = " and ".join(f"--{name}" for name, _ in asked)
         raise UsageError(f"{names} cannot be combined", help="draw each with its own command")
     name, atom = asked[0] if asked else ("", "")
+    value, bits = parsed(spec), tensor_map(spec).element.bits if _is_map(spec) else options.bits
     if name == "boxes":
-        bits = tensor_map(spec).element.bits if _is_map(spec) else options.bits
-        return make_tiled_copy(tma_atom(atom), parsed(spec), bits=bits).picture()
+        return make_tiled_copy(tma_atom(atom), value, bits=bits).picture()
     if name in OPERANDS:
-        return shared_operand(atom, name, parsed(spec)).picture()
-    return picture(spec, options.banks, options.bits)
+        return shared_operand(atom, name, value).picture()
+    if isinstance(value, (Layout, ComposedLayout, Swizzle)):
+        check_size(value)
+    if name == "banks":
+        return wavefronts(value, atom, bits)
+    return value.picture(bits) if isinstance(value, (Swizzle, ComposedLayout)) else value.picture()
 
 
 def parsed(spec: str) -> Any:
@@ -161,18 +165,6 @@ def is_spec(text: str) -> bool:
     except LayoutError:
         return False
     return True
-
-
-def picture(spec: str, banks: str | None, bits: int) -> Picture:
-    """Return the picture of `spec`, or of the wavefronts of instruction `banks` on it; elements have `bits` bits."""
-    value = parsed(spec)
-    if _is_map(spec):
-        bits = tensor_map(spec).element.bits
-    if isinstance(value, (Layout, ComposedLayout, Swizzle)):
-        check_size(value)
-    if banks is not None:
-        return wavefronts(value, banks, bits)
-    return value.picture(bits) if isinstance(value, (Swizzle, ComposedLayout)) else value.picture()
 
 
 def check_size(value: Layout | ComposedLayout | Swizzle) -> None:

@@ -8,14 +8,14 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ptxdsl import config, driver
+from ptxdsl.arrays import describe
 from ptxdsl.cli.process import UsageError
 from ptxdsl.driver import call
 from ptxdsl.errors import Error
@@ -25,6 +25,7 @@ from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.runtime.copies import copied
 from ptxdsl.types import TYPES
 
 SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53, "e4m3": 4, "e5m2": 3}
@@ -130,7 +131,9 @@ class Trial:
 
     def _gpu_seconds(self, *arrays: np.ndarray) -> float:
         """Return the median time of a call with arrays on the GPU, measured with CUDA events."""
-        with driver.on(0), on_gpu(*arrays) as (a, b, out):
+        described = [described for array in arrays if (described := describe(array)) is not None]
+        with driver.on(0), copied(described) as addresses:
+            a, b, out = map(GpuArray, arrays, addresses)
             return gpu_seconds(lambda: gemm(a, b, out=out, config=self.config))
 
 
@@ -185,27 +188,13 @@ def default_device() -> str:
 
 
 class GpuArray:
-    """A copy of a numpy array on the GPU, as an argument of gemm()."""
+    """A copy of a numpy array on the GPU, as an argument of gemm(); an empty one has no address."""
 
-    def __init__(self, source: np.ndarray, address: int) -> None:
+    def __init__(self, source: np.ndarray, address: int | None) -> None:
         self.__cuda_array_interface__ = {
-            "version": 3, "data": (address, False), "shape": source.shape, "strides": source.strides,
+            "version": 3, "data": (address or 0, False), "shape": source.shape, "strides": source.strides,
             "typestr": str(source.dtype),
         }  # fmt: skip
-
-
-@contextmanager
-def on_gpu(*arrays: np.ndarray) -> Iterator[list[GpuArray]]:
-    """Copy arrays to the memory of the current GPU for the body of a `with`."""
-    addresses: list[int] = []
-    try:
-        for array in arrays:
-            addresses.append(int(call("allocating memory", driver.cuda.cuMemAlloc, max(array.nbytes, 1))))
-            call("copying to the GPU", driver.cuda.cuMemcpyHtoD, addresses[-1], array.ctypes.data, array.nbytes)
-        yield [GpuArray(array, address) for array, address in zip(arrays, addresses, strict=True)]
-    finally:
-        for address in addresses:
-            call("freeing memory", driver.cuda.cuMemFree, address)
 
 
 def gpu_seconds(run: Callable[[], object]) -> float:

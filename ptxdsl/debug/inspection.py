@@ -11,7 +11,6 @@ from itertools import product
 import numpy as np
 
 from ptxdsl import ir
-from ptxdsl.debug.part import ArrayPart, example, part
 from ptxdsl.emulate.memory.regions import Allocation
 from ptxdsl.emulate.report import Thread, shown
 from ptxdsl.emulate.run.deadlock import standing_lines
@@ -26,6 +25,8 @@ from ptxdsl.trace.named import PythonNames
 from ptxdsl.types import TYPES, Type
 
 _NUMBERED = re.compile(r"%?[a-z]{1,3}\d+")  # of registers that have no Python name
+_SLICE = re.compile(r"\s*(-?\d{1,18})?\s*:\s*(-?\d{1,18})?\s*(?::\s*(-?\d{1,18})?\s*)?")
+_NUMBER = re.compile(r"\s*-?\d{1,18}\s*")
 Value = Number | tuple[Number, ...]
 UNWRITTEN = "-"
 
@@ -90,6 +91,15 @@ class SharedContent:
             for label, row in zip(labels, texts, strict=True)
         ]
         return "\n".join([f"{self.name}: {shape} {self.type}", *(line.rstrip() for line in lines)])
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPart:
+    """The part that an index selects: its text, the indices that remain of each axis, and numpy's index."""
+
+    text: str
+    axes: tuple[range, ...]
+    index: tuple[int | slice, ...] = ()
 
 
 class Inspection:
@@ -297,14 +307,55 @@ class Inspection:
 def _of_part(array: SharedArray, count: int, index: str, most: int | None) -> tuple[np.ndarray, ArrayPart]:
     """Return the offsets of the elements of a part of an array, in elements from its start."""
     offsets = array.offsets(count)
-    wanted = part(array.name, index, offsets.shape)
+    wanted = _part(array.name, index, offsets.shape)
     elements = np.asarray(offsets[wanted.index])
     if most is not None and elements.size > most:
         raise Error(
             f"{array.name}{index} has {elements.size} elements, too many for a terminal",
-            help=f"take a part of it, such as {example(array.name, offsets.shape)}, or use pd.debug",
+            help=f"take a part of it, such as {_example(array.name, offsets.shape)}, or use pd.debug",
         )
     return elements, wanted
+
+
+def _part(name: str, text: str, shape: tuple[int, ...]) -> ArrayPart:
+    """Return the part of an array of a shape that `text` names, '[0:8, 3]' or nothing. Raises Error for an invalid
+    one.
+    """
+    if not text:
+        return ArrayPart("", tuple(map(range, shape)))
+    inside = text.strip()[1:-1]
+    index = tuple(_item(name, item, shape) for item in inside.removesuffix(",").split(","))
+    extents = " x ".join(map(str, shape))
+    if len(index) > len(shape):
+        help = f"write {_example(name, shape)}"
+        raise Error(f"{name}{text} has {len(index)} indices; {name} is {extents}", help=help)
+    axes = []
+    for item, extent in zip(index, shape, strict=False):
+        if isinstance(item, slice):
+            axes.append(range(extent)[item])
+        elif not -extent <= item < extent:
+            raise Error(f"{name}{text} lies outside of {name}, which is {extents}")
+    axes += [range(extent) for extent in shape[len(index) :]]
+    if not all(axes):
+        raise Error(f"{name}{text} has no elements; {name} is {extents}")
+    return ArrayPart(text, tuple(axes), index)
+
+
+def _item(name: str, text: str, shape: tuple[int, ...]) -> int | slice:
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    match = _SLICE.fullmatch(text)
+    if match is None or (match[3] is not None and int(match[3]) == 0):
+        raise Error(
+            f"`{text.strip()}` is no index of {name}", help=f"ints and slices are, such as {_example(name, shape)}"
+        )
+    return slice(*(None if number is None else int(number) for number in match.groups()))
+
+
+def _example(name: str, shape: tuple[int, ...]) -> str:
+    """Return a part of an array that fits a terminal."""
+    last = [f"0:{min(8, extent)}" for extent in shape[-2:]]
+    return f"`{name}[{', '.join(['0'] * (len(shape) - len(last)) + last)}]`"
 
 
 def _type(name: str | None) -> Type | None:

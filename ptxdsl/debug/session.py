@@ -6,9 +6,9 @@ import contextvars
 import os
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -352,9 +352,6 @@ def debug(
         "pd.debug", kernel, grid, block, arguments, shared_bytes=shared_bytes, checks=checks, overlap=overlap,
         schedule=schedule, max_steps=max_steps, max_seconds=max_seconds, cluster=cluster, constants=constants,
     )  # fmt: skip
-    return Debugger(call, lambda: _names_of(kernel, call.variant.arch, constants))
-
-
-def _names_of(kernel: object, arch: str, constants: Mapping[str, object]) -> PythonNames:
-    """Return the Python names of a kernel's registers and arrays; none for PTX."""
-    return kernel.python_names(arch, constants) if isinstance(kernel, Kernel) else PythonNames()
+    if not isinstance(kernel, Kernel):  # PTX has no Python names
+        return Debugger(call, PythonNames)
+    return Debugger(call, partial(kernel.python_names, call.variant.arch, constants))

@@ -94,7 +94,8 @@ class _Join:
         self.defined[item.name] = part, item
 
     def _check_declarations(self) -> None:
-        aliases = {str(d.arguments[0]) for part in self.parts for d in _directives(part.module) if d.name == "alias"}
+        directives = [item for part in self.parts for item in part.module.items if isinstance(item, ir.Directive)]
+        aliases = {str(directive.arguments[0]) for directive in directives if directive.name == "alias"}
         for part in self.parts:
             for item in _named(part.module):
                 if _defines(item) or item.name in aliases or _is_dynamic(item):
@@ -162,10 +163,6 @@ class _Join:
 
 def _named(module: ir.PtxModule) -> Iterator[Named]:
     return (item for item in module.items if isinstance(item, ir.Function | ir.Variable))
-
-
-def _directives(module: ir.PtxModule) -> Iterator[ir.Directive]:
-    return (item for item in module.items if isinstance(item, ir.Directive))
 
 
 def _is_shared(item: Named) -> bool:

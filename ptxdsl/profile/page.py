@@ -106,13 +106,10 @@ def _row(number: int, source: str, line: LineCost | None, most: int) -> str:
     heat = 0.0 if line is None else 0.45 * line.instructions / most
     style = f' style="background: rgba(var(--heat), {heat:.2f})"' if line is not None else ""
     title = escape(", ".join(f"{count} {name}" for name, count in line.by_name.items())) if line is not None else ""
-    columns = "".join(f"<td{_marked(cell)}>{escape(cell)}</td>" for cell in cells)
+    marks = [' class="over"' * ("(" in cell) for cell in cells]
+    columns = "".join(f"<td{mark}>{escape(cell)}</td>" for mark, cell in zip(marks, cells, strict=True))
     first, last = f'<td class="number">{number}</td>', f'<td class="source">{escape(source)}</td>'
     return f'<tr{style} title="{title}">{first}{columns}{last}</tr>'
-
-
-def _marked(cell: str) -> str:
-    return ' class="over"' if "(" in cell else ""
 
 
 def _cells(line: LineCost) -> list[str]:

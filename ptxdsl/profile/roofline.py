@@ -69,7 +69,7 @@ def peaks_of(name: str | None = None) -> GpuPeaks:
     Raises Error for an unknown name.
     """
     if name is None:
-        return _peaks(_installed(), driver.device(0).arch) if not driver.why_no_gpu() else peaks_of(USUAL)
+        return peaks_of(USUAL) if driver.why_no_gpu() else _peaks(rates_of(0).gpu, driver.device(0).arch)
     if name not in names():
         raise Error(f"`{name}` is not a known GPU", help=f"choose one of {', '.join(names())}")
     if name == USUAL:
@@ -81,10 +81,6 @@ def peaks_of(name: str | None = None) -> GpuPeaks:
 
 def names() -> list[str]:
     return [USUAL, *_sheets()]
-
-
-def _installed() -> Gpu:
-    return rates_of(0).gpu
 
 
 @cache

@@ -188,22 +188,26 @@ class Loaded:
 def _launch_attributes(shape: Shape) -> list[Any]:
     attributes = []
     if shape.cluster:
-        cluster = driver.cuda.CUlaunchAttribute()
-        cluster.id = driver.cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        cluster = _attribute("CLUSTER_DIMENSION")
         extents = cluster.value.clusterDim
         extents.x, extents.y, extents.z = shape.cluster
         attributes.append(cluster)
     if shape.cooperative:
-        cooperative = driver.cuda.CUlaunchAttribute()
-        cooperative.id = driver.cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        cooperative = _attribute("COOPERATIVE")
         cooperative.value.cooperative = 1
         attributes.append(cooperative)
     if shape.dependent:
-        dependent = driver.cuda.CUlaunchAttribute()
-        dependent.id = driver.cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        dependent = _attribute("PROGRAMMATIC_STREAM_SERIALIZATION")
         dependent.value.programmaticStreamSerializationAllowed = 1
         attributes.append(dependent)
     return attributes
+
+
+def _attribute(name: str) -> Any:
+    """Return a launch attribute without its value."""
+    attribute = driver.cuda.CUlaunchAttribute()
+    attribute.id = getattr(driver.cuda.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{name}")
+    return attribute
 
 
 class _Slots(threading.local):

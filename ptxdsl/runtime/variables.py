@@ -76,7 +76,8 @@ class ModuleVariable:
         The default is the emulator's copy, or the first GPU's with PTXDSL_DEVICE=cuda. Elements that numpy lacks are
         returned as unsigned integers of the same width.
         """
-        device = _device(device)
+        if device is None and config.current().device == "cuda":
+            device = 0
         content = self._emulated() if device is None else self._image(device).read(device, self.name)
         return np.frombuffer(content, self.type.dtype).reshape(self.shape).copy()
 
@@ -134,10 +135,6 @@ class ModuleVariable:
 
     def _declared(self) -> str:
         return f"{self.type}{''.join(f'[{extent}]' for extent in self.shape)} in .{self._variable.space}"
-
-
-def _device(device: int | None) -> int | None:
-    return 0 if device is None and config.current().device == "cuda" else device
 
 
 def _no_address(value: object) -> int:

@@ -1,4 +1,4 @@
-"""Show tuning progress on one line, with rich if it is installed; show nothing if stderr is not a terminal."""
+"""Progress on one line of a terminal, with rich if it is installed; nothing is shown if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -6,50 +6,60 @@ import importlib
 import importlib.util
 import sys
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 
-class TuningProgress:
-    """The progress of tuning: `with TuningProgress("saxpy", 8) as progress: progress.tell("tile=64", 12.3)`."""
+class ProgressLine:
+    """A line of text that disappears at the end: `with ProgressLine() as line: line.show("tuning saxpy")`."""
 
-    def __init__(self, subject: str, total: int) -> None:
-        self.subject, self.total, self.count = subject, total, 0
-        self.best: tuple[float, str] | None = None
-        self._bar: Any = None
+    def __init__(self) -> None:
+        self._spinner: Any = None
         self._is_shown = sys.stderr.isatty()
 
-    def __enter__(self) -> TuningProgress:
+    def __enter__(self) -> Self:
         if self._is_shown and importlib.util.find_spec("rich") is not None:
             rich: Any = importlib.import_module("rich.progress")
             console: Any = importlib.import_module("rich.console")
-            self._bar = rich.Progress(console=console.Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(f"tuning {self.subject}", total=self.total)
+            text = rich.TextColumn("{task.description}", markup=False)
+            columns = rich.SpinnerColumn(), text, rich.TimeElapsedColumn()
+            self._spinner = rich.Progress(*columns, console=console.Console(stderr=True), transient=True)
+            self._spinner.start()
+            self._task = self._spinner.add_task("", total=None)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._spinner is not None:
+            self._spinner.stop()
         elif self._is_shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def show(self, text: str) -> None:
+        """Replace the text."""
+        if self._spinner is not None:
+            self._spinner.update(self._task, description=text)
+        elif self._is_shown:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+class TuningProgress(ProgressLine):
+    """The progress of tuning: `with TuningProgress("saxpy", 8) as progress: progress.tell("tile=64", 12.3)`."""
+
+    def __init__(self, subject: str, total: int) -> None:
+        super().__init__()
+        self.subject, self.total, self.count = subject, total, 0
+        self.best: tuple[float, str] | None = None
 
     def tell(self, label: str, microseconds: float) -> None:
         """Count a candidate that was timed."""
         self.best = min(filter(None, (self.best, (microseconds, label))))
-        self._count_one()
+        self.skip()
 
     def skip(self) -> None:
-        """Count a candidate that cannot be launched."""
-        self._count_one()
-
-    def _count_one(self) -> None:
+        """Count a candidate, such as one that cannot be launched."""
         self.count += 1
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self.count, description=self.text)
-        elif self._is_shown:
-            print(f"\r\x1b[K{self.text}", end="", file=sys.stderr, flush=True)
+        self.show(self.text)
 
     @property
     def text(self) -> str:

@@ -6,22 +6,24 @@ import hashlib
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ptxdsl import arrays, config, driver
-from ptxdsl.errors import LaunchError, UnknownAttribute, called_elsewhere, public
+from ptxdsl.errors import Error, LaunchError, UnknownAttribute, called_elsewhere, public
 from ptxdsl.kernel import Kernel
+from ptxdsl.runtime import limits
 from ptxdsl.runtime.dispatch import UNTRACEABLE, gpu_among, target
+from ptxdsl.runtime.shape import THREADS_PER_BLOCK, launch_shape
 from ptxdsl.runtime.streams import current_stream, stream_handle
 from ptxdsl.runtime.timing import GpuClock, Run
 from ptxdsl.trace.builder import refuse
-from ptxdsl.tune.fitting import never_fits, refused, why_not
-from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered
-from ptxdsl.tune.saved import saved
+from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered, saved
 
+FAMILIES = ("sm_80", "sm_90a", "sm_100a", "sm_120a")  # a configuration that fits none of these never fits
 MOST = 16  # configurations to time if there is a cost function
 Config = Mapping[str, Any]
 _PRUNED = "use `cost=`, a function of the constants, and `most=`, the number of cheapest configs to time"
@@ -103,8 +105,12 @@ class TunedKernel:
         described = repr([(name, value) for name, value in zip(self.key, key, strict=True)])
         subject = Subject(self.name, str(driver.device(device).name), described, self._code(options))
         others = {name: value for name, value in ask.options.items() if name in self.kernel.signature.constants}
+
+        def text_with(constants: dict[str, Any]) -> str:
+            return self.kernel.variant(target(device), constants).text
+
         candidates = [
-            TuningOption(label, _launch(self, ask, each), _text(self.kernel, {**others, **each}, device))
+            TuningOption(label, _launch(self, ask, each), partial(text_with, {**others, **each}))
             for label, each in options.items()
         ]
         chosen = remembered(subject, candidates) or self._timed(
@@ -129,11 +135,11 @@ class TunedKernel:
         for each in self.configs:
             constants = {**others, **each}
             block = _shape(self, "block", ask.block, constants)
-            reason = why_not(self.kernel, constants, block, arch, assembles=False)
+            reason = _why_not(self.kernel, constants, block, arch, assembles=False)
             if not reason:
                 fitting.append(each)
                 continue
-            if never_fits(self.kernel, constants, block):
+            if all(_why_not(self.kernel, constants, block, each, assembles=False) for each in FAMILIES):
                 self._refuse(each, others, arch, reason)
             reasons.append(f"{self._label(each)}: {reason}")
         if not fitting:
@@ -146,10 +152,10 @@ class TunedKernel:
         An error that is the same for all configurations is raised as an error of the kernel.
         """
         message = f"config {self._label(each)} of tuned kernel `{self.name}` never fits: {reason}"
-        error = refused(self.kernel, {**others, **each}, arch)
+        error = _refused(self.kernel, {**others, **each}, arch)
         if error is None:
             refuse(message, "leave it out of the configs", LaunchError)
-        errors = [refused(self.kernel, {**others, **one}, arch) for one in self.configs]
+        errors = [_refused(self.kernel, {**others, **one}, arch) for one in self.configs]
         if {other.message if other else "" for other in errors} == {error.message}:
             raise error
         fix = f"{error.help}; or " if error.help else ""
@@ -223,10 +229,6 @@ def _launch(tuned: TunedKernel, ask: _Ask, each: Config) -> Run:
     return lambda: tuned.kernel[grid, block](*ask.arguments, **constants)
 
 
-def _text(kernel: Kernel, constants: Config, device: int) -> Callable[[], str]:
-    return lambda: kernel.variant(target(device), dict(constants)).text
-
-
 def _shape(tuned: TunedKernel, name: str, shape: Shaped, constants: Config) -> int | tuple[int, ...]:
     """Return a grid or block; call it with its constants if it is a function."""
     if not callable(shape):
@@ -264,6 +266,35 @@ def _add_code(digest: Any, code: CodeType) -> None:
             _add_code(digest, constant)
         else:
             digest.update(repr(constant).encode())
+
+
+def _why_not(kernel: Kernel, constants: Mapping[str, Any], block: object, arch: str, assembles: bool) -> str:
+    """Return the reason why a kernel with these constants does not fit a target, or an empty string if it fits.
+
+    With `assembles`, the kernel is assembled and its registers are checked, too.
+    """
+    try:
+        threads = launch_shape(1, block).threads
+        variant = kernel.variant(arch, dict(constants))
+        if (shared := variant.static_bytes + (variant.dynamic_bytes or 0)) > limits.shared_bytes(arch):
+            return f"it needs {shared} bytes of shared memory, but a block on {arch} has {limits.shared_bytes(arch)}"
+        if not assembles:
+            return ""
+        resources = variant.cubin.kernels.get(variant.name)
+    except Error as error:
+        return error.message
+    if resources is not None and threads > min(THREADS_PER_BLOCK, limits.most_threads(resources.registers)):
+        return f"{threads} threads with {resources.registers} registers each exceed the register file of {arch}"
+    return ""
+
+
+def _refused(kernel: Kernel, constants: Mapping[str, Any], arch: str) -> Error | None:
+    """Return the error of tracing the kernel with these constants; None if it can be traced."""
+    try:
+        kernel.variant(arch, dict(constants))
+    except Error as error:
+        return error
+    return None
 
 
 @public

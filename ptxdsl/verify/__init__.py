@@ -160,7 +160,8 @@ def _mask_problems(function: Function, blocks: int) -> Iterator[VerifyError]:
 def verify(module: PtxModule) -> None:
     """Raise one VerifyError that lists every violation of the PTX ISA in the module, each with its location."""
     functions = (e for f in module.functions for e in (*_operand_problems(f), *_unwritten(f), *_block_problems(f)))
-    _raise([*_module_problems(module), *functions])
+    is_known = module.target[0] in target.TARGETS | target.EARLIER
+    _raise([*(_unsupported(module) if is_known else ()), *functions])
 
 
 def check_operands(functions: Iterable[Function]) -> None:
@@ -175,11 +176,6 @@ def _raise(errors: list[VerifyError]) -> None:
         shown = [str(error) for error in errors[:SHOWN]]
         more = [f"… and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
         raise VerifyError("\n\n".join([f"{len(errors)} problems", *shown, *more]))
-
-
-def _module_problems(module: PtxModule) -> Iterator[VerifyError]:
-    if module.target[0] in target.TARGETS | target.EARLIER:
-        yield from _unsupported(module)
 
 
 def _needs(module: PtxModule) -> Iterator[Need]:

@@ -92,14 +92,16 @@ class AttentionPlan:
         self._start(arrays, *out)
         library = common_library(arrays)
         if library:
-            layouts = tuple(None if array is None else library.look(array)[0] for array in arrays)
+            layouts = tuple(None if array is None else library.layout(array) for array in arrays)
             CALLS.keep(key, replace(self, library=library, layouts=layouts))
 
     def launch(self, arrays: Sequence[Any], numbers: tuple[float, ...]) -> Any:
         """Launch with other arrays and return the output and the log-sum-exp; return None, having done nothing, if
         they do not fit."""
-        looks = [(None, 0) if array is None else self.library.look(array) for array in arrays]
-        if tuple([layout for layout, _ in looks]) != self.layouts or not self._takes([at for _, at in looks]):
+        layouts = tuple([None if array is None else self.library.layout(array) for array in arrays])
+        if layouts != self.layouts:
+            return None
+        if not self._takes([0 if array is None else self.library.address(array) for array in arrays]):
             return None
         (out, q, _, _, lse, *_), (make_out, make_lse) = arrays, self.makers
         results = make_out(q) if out is None else out, make_lse(q) if lse is None else lse

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 from ptxdsl import config as settings
-from ptxdsl.arrays import HOST, Strided, strided
+from ptxdsl.arrays import HOST, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.memory import CALLS, common_library
@@ -56,7 +56,12 @@ class LaunchPlan:
     @property
     def group(self) -> Parameters:
         """The parameters with the arrays themselves, as a user of the kernel would pass them."""
-        arguments = (_wrapped(v) if isinstance(v, ArrayArgument) else v for v in self.arguments)
+        arguments = (
+            MappedAs(each.lines, each.kind) if isinstance(each, MappedMatrix)
+            else strided(each.owner) if isinstance(each, ArrayArgument)
+            else each
+            for each in self.arguments
+        )  # fmt: skip
         return cast(Parameters, assembled(cast(Definition, type(self.parameters)), arguments))
 
     def carry_out(self, key: Hashable, arrays: Sequence[Any], out: Any, factors: tuple[float, ...] = ()) -> None:
@@ -140,11 +145,6 @@ def _check_located(array_arguments: Iterable[ArrayArgument], device: int) -> Non
                 f"`{argument.name}` is on cuda:{actual}; other arrays are on cuda:{device}",
                 help="move it to that GPU",
             )
-
-
-def _wrapped(argument: ArrayArgument) -> Strided:
-    """Return the array in the form that its parameter takes."""
-    return MappedAs(argument.lines, argument.kind) if isinstance(argument, MappedMatrix) else strided(argument.owner)
 
 
 def address_of(argument: ArrayArgument) -> int | bytes:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptxdsl.emulate.memory.regions import PAGE
-from ptxdsl.emulate.observe.races.clocks import Clocks
+from ptxdsl.emulate.observe.races.clocks import Clocks, Message
 from ptxdsl.emulate.observe.races.crowds import Crowds
 from ptxdsl.emulate.observe.races.pages import Knowledge, Pages
 from ptxdsl.emulate.observe.races.stamps import LANDED, LANDINGS, SEVERAL, STAMP, TICK
@@ -25,7 +25,7 @@ def clocks():
 
 @pytest.fixture
 def pages():
-    return Pages(slots=2, stride=2 * PAGE, warps=2)
+    return Pages(slots=2, stride=2 * PAGE, width=2, blocks=1)
 
 
 def doubts(pages, clocks, writes=False, asynchronous=False):
@@ -91,3 +91,25 @@ def test_pages_go_with_their_blocks(pages, clocks):
     pages.note_reads(np.array([3 * PAGE]), np.array([1]), NOW, True)
     moved = pages.moved(3, np.array([1]), np.array([2]))
     assert np.argwhere(moved.reads).tolist() == np.argwhere(moved.generic_reads).tolist() == [[5, 1]]
+
+
+@pytest.mark.parametrize("writer", [2, LANDED + LANDINGS + 3])
+def test_a_block_of_a_cluster_knows_what_it_learned_of_the_other_block(writer):
+    clocks = Clocks(Residents((2, 1, 1), (64, 1, 1), np.arange(2), (2, 1, 1)), Crowds())
+    pages = Pages(slots=2, stride=2 * PAGE, width=4, blocks=2)
+    pages.note_writes(clocks, np.array([0]), np.array([writer], STAMP), NOW)
+    reached = np.zeros(2, np.int64), np.repeat(READER, 2)
+    assert pages.doubts(Knowledge(clocks, READER, reached), PLACES, False, False).writers.tolist() == [True, False]
+    row = np.zeros(clocks.proxy_table().shape[1], STAMP)
+    row[3] = NOW
+    clocks.teach([int(ROW[0])], [Message(np.array([0, 0, NOW, 0, 0], STAMP), proxies={1: row})])
+    assert pages.doubts(Knowledge(clocks, READER, reached), PLACES, False, False).writers is None
+
+
+def test_reads_by_another_block_are_in_doubt_for_writes():
+    clocks = Clocks(Residents((2, 1, 1), (64, 1, 1), np.arange(2), (2, 1, 1)), Crowds())
+    pages = Pages(slots=2, stride=2 * PAGE, width=4, blocks=2)
+    pages.note_reads(np.array([0]), np.array([3]), NOW, False)
+    assert pages.doubts(Knowledge(clocks, READER), PLACES, True, False).readers.tolist() == [True, False]
+    clocks.learn(ROW, np.array([[0, 0, 0, NOW]], STAMP))
+    assert pages.doubts(Knowledge(clocks, READER), PLACES, True, False).readers is None

@@ -133,14 +133,14 @@ class TensorCells:
     def _matrix(
         self, cells: np.ndarray, slots: np.ndarray, address: np.ndarray, placement: RowPlacement, columns: int
     ) -> np.ndarray:
-        width, parts = columns // placement.parts, []
-        for slot, at in zip(slots.tolist(), address.tolist(), strict=True):
-            first, row = column_of(at), placement.lanes + lane_of(at)
-            each = [
-                cells[slot, row + part * placement.part_lanes, first : first + width] for part in range(placement.parts)
-            ]
-            parts.append(each[0] if len(each) == 1 else np.concatenate(each, axis=1))
-        return np.stack(parts)
+        width = columns // placement.parts
+        result = np.empty((len(slots), len(placement.lanes), columns), cells.dtype)
+        for at in np.unique(address).tolist():
+            here, first = address == at, column_of(at)
+            for part in range(placement.parts):
+                rows = placement.lanes + lane_of(at) + part * placement.part_lanes
+                result[here, :, part * width : (part + 1) * width] = cells[_cells(slots[here], rows, first, width)]
+        return result
 
     def put_matrix(
         self,
@@ -153,14 +153,15 @@ class TensorCells:
     ) -> None:
         """Write matrices, (lanes, rows, columns), to the enabled lanes of tensor memory, with the origins of rows."""
         width = words.shape[2] // placement.parts
-        for n, (slot, at) in enumerate(zip(slots.tolist(), address.tolist(), strict=True)):
-            first, mask = column_of(at), int(enabled[n])
+        pairs = list(zip(address.tolist(), enabled.tolist(), strict=True))
+        for at, mask in dict.fromkeys(pairs):
+            here, first = np.array([pair == (at, mask) for pair in pairs]), column_of(at)
             for part in range(placement.parts):
                 lanes = placement.lanes + lane_of(at) + part * placement.part_lanes
-                rows = np.array([mask >> int(lane) & 1 for lane in lanes], bool)
-                columns = slice(part * width, (part + 1) * width)
-                self.words[slot, lanes[rows], first : first + width] = words[n, rows, columns]
-                self.origins[slot, lanes[rows], first : first + width] = origins[n, rows, np.newaxis]
+                rows = np.array([mask >> lane & 1 for lane in lanes.tolist()], bool)
+                index = _cells(slots[here], lanes[rows], first, width)
+                self.words[index] = words[here][:, rows, part * width : (part + 1) * width]
+                self.origins[index] = origins[here][:, rows, np.newaxis]
 
     def shift(self, slots: np.ndarray, address: np.ndarray, columns: int) -> None:
         """Copy to each row but the last of the 32 lanes at each address the next row."""
@@ -186,3 +187,11 @@ def _index(slots: np.ndarray, address: np.ndarray, cells: TensorFragment) -> tup
     at = address.astype(np.int64)[np.newaxis, :, np.newaxis]
     lanes, columns = cells.lanes[:, np.newaxis], cells.columns[:, np.newaxis]
     return slots[np.newaxis, :, np.newaxis], (at >> 16) + lanes, (at & 0xFFFF) + columns
+
+
+def _cells(slots: np.ndarray, lanes: np.ndarray, first: int, width: int) -> tuple[np.ndarray | slice, ...]:
+    """Return the index of columns of some lanes, (slots, lanes, width)."""
+    columns = slice(first, first + width)
+    if lanes.size and lanes[-1] - lanes[0] == lanes.size - 1:
+        return slots, slice(int(lanes[0]), int(lanes[-1]) + 1), columns
+    return slots[:, np.newaxis], lanes, columns

@@ -367,18 +367,17 @@ class Works:
         """Let commits arrive at their mbarriers."""
         shared = self.memory.spaces["shared"]
         ended: list[np.ndarray] = []
-        for n, address in enumerate(commit.mbarriers.tolist()):
-            at = np.array([address])
+        for which in _one_after_another(commit.mbarriers):
+            at = commit.mbarriers[which]
             before = shared.read(at, MBARRIER_BYTES)
-            if int(before[0] & COUNT) < 1:
-                with commit.resume(commit.lanes[n : n + 1]):
+            if (crowded := before & COUNT < 1).any():
+                with commit.resume(commit.lanes[which][crowded]):
                     message = f"{commit.origin.name} arrives at an mbarrier whose phase waits for no more arrivals"
                     help = "initialize the mbarrier with the number of arrivals per phase, one for each commit"
-                    x.finding("mbarrier", message, np.ones(1, bool), help=help)
-            after = arrive(before, np.ones(1, np.uint64))
+                    x.finding("mbarrier", message, np.ones(int(crowded.sum()), bool), help=help)
+            after = arrive(before, np.ones(len(at), np.uint64))
             shared.write(at, MBARRIER_BYTES, after)
-            if int(after[0] >> PHASE) != int(before[0] >> PHASE):
-                ended.append(at)
+            ended.append(at[after >> PHASE != before >> PHASE])
         phases = np.concatenate(ended) if ended else np.zeros(0, np.int64)
         x.phases.end_at((phases // self.stride).tolist(), (phases % self.stride).tolist())
         if self.order is not None:
@@ -430,6 +429,15 @@ class Works:
             commit.mbarriers = moved_addresses(commit.mbarriers, slots, self.stride)
         stride, awaited = self.stride, [address for address in self.awaited if slots[address // self.stride] >= 0]
         self.awaited = {int(slots[address // stride]) * stride + address % stride for address in awaited}
+
+
+def _one_after_another(mbarriers: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield arrivals by number, those of each step at different mbarriers."""
+    left = np.arange(len(mbarriers))
+    while left.size:
+        _, first = np.unique(mbarriers[left], return_index=True)
+        yield left[np.sort(first)]
+        left = np.delete(left, first)
 
 
 def _touched(product: TensorUnitWork) -> list[Touched]:

@@ -121,7 +121,8 @@ class Access:
     set by the bounds check, and so is `holder`, the allocation if all accesses are to one. `items` are the values of a
     store. An `asynchronous` access is only issued now. `unwritten` marks stores of uninitialised values. `slots` are
     the blocks that own the shared memory, if it may be in another block of the cluster. `mbarrier` are the addresses,
-    (lanes,), of the mbarriers at which copies into shared memory complete.
+    (lanes,), of the mbarriers at which copies into shared memory complete. `misuses` marks accesses to mbarrier objects
+    that are no operations on these.
     """
 
     kind: str
@@ -140,6 +141,7 @@ class Access:
     holder: Allocation | None = None
     elements: int = 1
     mbarrier: np.ndarray | None = None
+    misuses: bool = False
 
     @property
     def unit(self) -> int:

@@ -55,6 +55,7 @@ class MbarrierObjects(Observer):
         first, last = flat[number] // _OBJECT_BYTES, (flat[number] + access.size - 1) // _OBJECT_BYTES
         which = wrong[first] | wrong[last]
         if which.any():
+            access.misuses = True
             n = int(np.argmax(which))
             word = int(first[n] if wrong[first[n]] else last[n])
             self._report(access, int(number[n]), word, not operates or begins)

@@ -265,6 +265,7 @@ class Code:
     def _find_touched(self) -> None:
         late = {slot for step in self.steps if step.op.late for slot in (*step.outputs, *step.fragment)}
         loaded = {slot for step in self.steps if step.op.arrives_late for slot in step.outputs}
+        self.multiplies_late = bool(late)
         for step in self.steps if late or loaded else ():
             slots = loaded if step.op.late else late | loaded
             step.touched = tuple(slots.intersection((*step.inputs, *step.outputs)))

@@ -238,7 +238,8 @@ class Flow(Requests):
 
     def touch(self, step: Decoded) -> None:
         """Handle an access to registers that an asynchronous instruction reads or writes."""
-        self.products.touch(self, step)
+        if self.frame.code.multiplies_late:
+            self.products.touch(self, step)
         if self.tensor_memory is not None:
             self.tensor_memory.touch(self, step)
 

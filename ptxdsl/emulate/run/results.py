@@ -54,9 +54,10 @@ class Results(State):
         suspect = [slot for slot in slots if slot in undefined]
         if not suspect:
             return None
-        either: np.ndarray = np.logical_or.reduce([undefined[slot] for slot in suspect])
-        if not either[self.lanes_now].any():
+        lanes = self.lanes_now
+        if not any(undefined[slot][lanes].any() for slot in suspect):
             return None
+        either: np.ndarray = np.logical_or.reduce([undefined[slot] for slot in suspect])
         return Taint(either, next((sources[slot] for slot in suspect if slot in sources), None))
 
     def taint(self, slots: Sequence[int], tainted: np.ndarray, source: UninitializedRead | None) -> None:

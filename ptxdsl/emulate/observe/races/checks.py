@@ -99,6 +99,8 @@ class Checks:
 
     def earlier(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
         """Check accesses against earlier ones, (entries, words of an entry)."""
+        if not stamps.any():
+            return
         stamps, warps = each_once(stamps, warps)
         unknown = self.unknown(who, stamps, warps)
         if unknown is not None:

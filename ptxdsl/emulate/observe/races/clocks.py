@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import compress, count
 from math import prod
 from typing import TypeVar
 
@@ -44,7 +44,7 @@ class Message:
         less, more = self.threads, other.threads
         if len(less) > len(more):
             less, more = more, less
-        later = {thread: stamp for thread, stamp in less.items() if stamp > more.get(thread, -1)}
+        later = {} if less is more else {t: stamp for t, stamp in less.items() if stamp > more.get(t, -1)}
         reads = other.reads if self.reads is None else self.reads.joined(other.reads)
         proxies = _united(self.proxies, other.proxies, np.maximum)
         fenced = _united(self.fenced, other.fenced, Message.joined)
@@ -110,8 +110,10 @@ class Message:
 
 def _united(one: dict[Key, Known], other: dict[Key, Known], join: Callable[[Known, Known], Known]) -> dict[Key, Known]:
     """Return the entries of two dicts, joined where both have one. Neither changes later."""
-    if not one or not other:
+    if not one or not other or one is other:
         return one or other
+    if len(one) == len(other) == 1 and (key := next(iter(one))) in other:
+        return {key: join(one[key], other[key])}
     return one | other | {key: join(one[key], other[key]) for key in one.keys() & other.keys()}
 
 
@@ -246,12 +248,11 @@ class Clocks:
         self.seen[rows, self.column[rows]] = now
         self._floors = self._met = None
         if self.near:
-            warps = {int(warp) for warp in self.warp[rows]}
-            for thread in [t for t in self.near if t // WARP in warps]:
-                self.teach(self._row_of(thread // WARP), self.near.pop(thread))
-
-    def _row_of(self, warp: int) -> int:
-        return int(np.flatnonzero(self.warp == warp)[0])
+            row_of = dict(zip(self.warp[rows].tolist(), rows.tolist(), strict=True))
+            heard: dict[int, list[Message]] = {}
+            for thread in [thread for thread in self.near if thread // WARP in row_of]:
+                heard.setdefault(row_of[thread // WARP], []).append(self.near.pop(thread))
+            self._teach(np.array(list(heard), np.int64), [joined(messages) for messages in heard.values()])
 
     def _pairs(self) -> np.ndarray:
         if self.pairs is None:
@@ -319,23 +320,30 @@ class Clocks:
 
     # Messages
 
-    def teach(self, row: int, message: Message) -> None:
-        """Let all lanes of a warp learn a message."""
-        self._teach(np.array([row]), message)
+    def teach(self, rows: Sequence[int], messages: Sequence[Message]) -> None:
+        """Let all lanes of each warp learn a message."""
+        self._teach(np.array(rows, np.int64), messages)
 
-    def _teach(self, rows: np.ndarray, message: Message) -> None:
-        """Let all lanes of warps learn a message."""
-        old = [self.far.get(warp) for warp in self.warp[rows].tolist()]
-        fresh = [known is not message for known in old]
+    def _teach(self, rows: np.ndarray, messages: Sequence[Message]) -> None:
+        """Let all lanes of each warp learn a message, (rows,)."""
+        warps = self.warp[rows].tolist()
+        fresh = [self.far.get(warp) is not message for warp, message in zip(warps, messages, strict=True)]
         if not all(fresh):
-            rows, old = rows[fresh], [known for known in old if known is not message]
-        local = message.warps[(self.cluster[rows] * self.width)[:, np.newaxis] + np.arange(self.width)]
+            rows, warps = rows[fresh], list(compress(warps, fresh))
+            messages = list(compress(messages, fresh))
+        if not warps:
+            return
+        starts, blocks = (self.cluster[rows] * self.width).tolist(), self.block[rows].tolist()
+        local = np.stack(
+            [message.warps[start : start + self.width] for start, message in zip(starts, messages, strict=True)]
+        )
         local[np.arange(len(rows)), self.column[rows]] = 0  # of their own warp the lanes know only what they met for
         self.learn(rows, local)
-        for block, known in message.proxies.items():
-            self.learn_proxies(rows[self.block[rows] == block], known)
-        joint = {id(known): message.joined(known) for known in old}  # warps of a block have often heard the same
-        self.far |= {warp: joint[id(known)] for warp, known in zip(self.warp[rows].tolist(), old, strict=True)}
+        proxies = [message.proxies.get(block) for block, message in zip(blocks, messages, strict=True)]
+        told = [n for n, known in enumerate(proxies) if known is not None]
+        if told:
+            self.learn_proxies(rows[told], np.stack([known for known in proxies if known is not None]))
+        _learn(self.far, warps, messages)
 
     def blank(self) -> Message:
         """Return a message without knowledge."""
@@ -385,19 +393,23 @@ class Clocks:
 
     def hear(self, lanes: np.ndarray, message: Message, alive: np.ndarray) -> None:
         """Let lanes learn a message; a warp learns it if all its lanes do that have not ended."""
-        listens = np.zeros(len(alive), bool)
-        listens[lanes] = True
-        by_warp = listens.reshape(-1, WARP)
-        rows = np.flatnonzero(by_warp.any(1))
-        whole = by_warp[rows].sum(1) == alive.reshape(-1, WARP)[rows].sum(1)
-        self._teach(rows[whole], message)
-        for row in rows[~whole]:
-            threads = self.threads(lanes[lanes // WARP == row])
-            heard = {id(known): known for known in map(self.near.get, threads)}  # most heard the same
-            joint = {key: message.joined(known) for key, known in heard.items()}
-            for thread in threads:
-                self.near[thread] = joint[id(self.near.get(thread))]
-            if (known := message.proxies.get(int(self.block[row]))) is not None:  # of the fences, the warp at once
+        self.hear_each(lanes, [message], np.zeros(len(lanes), np.int64), alive)
+
+    def hear_each(self, lanes: np.ndarray, messages: Sequence[Message], number: np.ndarray, alive: np.ndarray) -> None:
+        """Let each lane learn one of some messages, by its number, (lanes,)."""
+        pairs, inverse, counts = np.unique(
+            lanes // WARP * len(messages) + number, return_inverse=True, return_counts=True
+        )
+        rows, numbers = np.divmod(pairs, len(messages))
+        whole = counts == alive.reshape(-1, WARP)[rows].sum(1)
+        self._teach(rows[whole], [messages[n] for n in numbers[whole].tolist()])
+        alone = ~whole[inverse]
+        if not alone.any():
+            return
+        _learn(self.near, self.threads(lanes[alone]), [messages[n] for n in number[alone].tolist()])
+        rows, numbers = rows[~whole], numbers[~whole]
+        for row, block, n in zip(rows.tolist(), self.block[rows].tolist(), numbers.tolist(), strict=True):
+            if (known := messages[n].proxies.get(block)) is not None:  # of the fences, the warp at once
                 fences = self.proxy_table()[row, LANDINGS:]
                 np.maximum(fences, known[LANDINGS:], out=fences)
 
@@ -492,3 +504,14 @@ def joined(messages: list[Message]) -> Message:
     for message in messages[1:]:
         total = total.joined(message)
     return total
+
+
+def _learn(known: dict[int, Message], numbers: Sequence[int], messages: Sequence[Message]) -> None:
+    """Let each of some warps or threads learn a message; most of them knew the same and hear the same."""
+    joint: dict[tuple[int, int], tuple[Message | None, Message]] = {}  # with what they knew, which so stays alive
+    for number, message in zip(numbers, messages, strict=True):
+        before = known.get(number)
+        key = id(message), id(before)
+        if key not in joint:
+            joint[key] = before, message.joined(before)
+        known[number] = joint[key][1]

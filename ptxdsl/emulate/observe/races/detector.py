@@ -49,7 +49,7 @@ from .initialised import Initialised
 from .journal import Journal, strength
 from .locations import Boxes, Locations
 from .mailboxes import CLUSTER
-from .pages import ALL, Doubts, Knowledge
+from .pages import ALL, NO_DOUBTS, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
 from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, WarpReads, Words, gather
@@ -85,17 +85,17 @@ class Races(Observer):
         self.locations = Locations(self.clocks, self.proxies, residents.lanes, self.boxes)
         self.checks = Checks(self.journal, self.clocks, self.proxies)
         self.behind = Behind(self.journal, self.clocks, self.checks)
-        self.initialised = Initialised(self.clocks, self.proxies)
         self.sources = Sources(self.journal, self.clocks)
         self.proxy_barriers: dict[tuple[int, int], np.ndarray] = {}
         self.messages: dict[tuple[int, int], Message] = {}
         self.shared_region, self.global_region = self.regions()
         self.shared = SharedShadow(residents.slots, self.shared_region.stride, residents.warps)
+        self.initialised = Initialised(self.clocks, self.proxies, self.shared.bytes)
         self.recent = self._nothing_yet()
 
     def _nothing_yet(self) -> Recent | None:
-        base = self.shared_region.base
-        return Recent(base, self.clocks, len(self.shared_region.data)) if self.plain and base is not None else None
+        base, size = self.shared_region.base, len(self.shared_region.data)
+        return Recent(base, self.clocks, size) if self.plain and base is not None else None
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
         """Renumber the lanes and slots of blocks that continue among new ones."""
@@ -107,8 +107,8 @@ class Races(Observer):
         self.clocks.move(residents, rows, lanes[old_lanes[::WARP]] // WARP)
         self.locations.move(residents, old_lanes, lanes[old_lanes])
         self.locations.relocate(slots, self.shared.stride)
-        self.initialised.move(slots, self.shared.stride)
         self.shared = self.shared.moved(residents.slots, old_slots, slots[old_slots])
+        self.initialised.move(slots, self.shared.stride, self.shared.bytes)
         self.recent = self._nothing_yet()
         barriers, self.barriers = self.barriers, np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
         self.barriers[slots[old_slots]] = barriers[old_slots]
@@ -153,13 +153,15 @@ class Races(Observer):
             self._check_started(access)
         if not access.asynchronous:
             self.locations.receive(access, "shared", accesses.flat, accesses.lanes)
+        if access.misuses:
+            self.initialised.change(accesses.flat, accesses.lanes, None)
         doubts = self._doubts(access, accesses)
-        checks = (doubts.writers, self._check_shared_writers), (doubts.readers, self._check_shared_readers)
-        for which, check in checks:
-            if which is not None:
-                check(access, accesses.those(which))
-        if access.kind != READS and shadow.remote is not None:
-            self._check_remote_readers(access, shadow.remote)
+        if doubts.writers is not None:
+            self._check_shared_writers(access, accesses.those(doubts.writers))
+        if doubts.readers is not None:
+            self._check_shared_readers(access, accesses.those(doubts.readers))
+            if shadow.remote is not None:
+                self._check_remote_readers(access, shadow.remote, doubts.readers)
         if doubts.fences is not None:
             self.checks.fences(access, accesses.those(doubts.fences), shadow)
         if doubts.read_fences is not None:
@@ -168,23 +170,29 @@ class Races(Observer):
             if access.ordering.proxy == "async" and access.kind == UPDATES:
                 self.checks.initialised(accesses.those(ALL), self.initialised.unfenced(accesses.flat, accesses.lanes))
             return
-        if access.ordering == INITIALISATION and access.kind == WRITES:
-            self.initialised.begin(accesses.flat, accesses.lanes, now)
-        self._record_shared(access, now, accesses)
+        if access.ordering == INITIALISATION:
+            self.initialised.change(accesses.flat, accesses.lanes, now if access.kind == WRITES else None)
+        self._record_shared(access, now, accesses, doubts is not NO_DOUBTS)
         self.locations.send(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)
 
     def _doubts(self, access: Access, accesses: Accesses) -> Doubts:
         """Return the accesses to check by words: those to pages with accesses that the threads do not know of."""
-        shadow, writes = self.shared, access.kind != READS
-        if access.slots is not None:
-            return Doubts(ALL, ALL if writes else None, ALL, ALL if writes else None)
-        fences = access.ordering in COPIES
+        shadow, writes, fences = self.shared, access.kind != READS, access.ordering in COPIES
+        counts = access.asynchronous and access.kind == UPDATES and not fences  # bytes of a copy
+        operates = access.ordering.proxy == "mbarrier" and access.ordering != INITIALISATION
+        if (counts or operates) and self.initialised.are_known(accesses.flat, accesses.lanes):
+            return NO_DOUBTS
         if shadow.pages is None and access.ordering.proxy != "generic":
             shadow.begin_pages(self.clocks)
+        if access.slots is not None:
+            if shadow.pages is None or self.locations.landing is not None:
+                return Doubts(ALL, ALL if writes else None, ALL, ALL if writes else None)
+            known = Knowledge(self.clocks, access.by.lanes_now, (accesses.flat // shadow.stride, accesses.lanes))
+            return shadow.pages.doubts(known, accesses.flat, writes, fences)
         if self.recent is not None and self.recent.is_disturbed(access, accesses, self.clocks.floor):
             self._settle_recent()
         late = shadow.has_landings or shadow.newest_write > self.clocks.floor
-        read = writes and shadow.newest_read > self.clocks.floor
+        read = writes and (shadow.remote is not None or shadow.newest_read > self.clocks.floor)
         if shadow.pages is None or not (late or read or fences):
             return Doubts(ALL if late else None, ALL if read else None)
         return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), accesses.flat, writes, fences)
@@ -200,14 +208,15 @@ class Races(Observer):
             else:
                 self._record_writes(access.stamp, None, accesses.those(ALL), access.collective)
 
-    def _record_shared(self, access: Access, now: int, accesses: Accesses) -> None:
+    def _record_shared(self, access: Access, now: int, accesses: Accesses, follows_others: bool) -> None:
+        """Record an access, which may follow accesses of another kind."""
         if self.recent is not None:
             if self.recent.keeps(access, now, accesses):
                 return
             self._settle_recent()
         collective = access.by.collective
         if access.kind == READS and access.slots is None:
-            if strength(access.ordering):
+            if follows_others and strength(access.ordering):
                 self.behind.reads_in_shared(access, self.shared, accesses.those(ALL))
             self._record_all_reads(now, accesses, collective)
         elif access.kind == READS:
@@ -259,8 +268,8 @@ class Races(Observer):
         if shadow.pages is not None:
             told = self.journal.told[now // TICK]
             is_generic = told is not None and told.ordering.proxy != "async"
-            warps = self.clocks.warp_in_block[who.rows]
-            shadow.pages.note_reads(words.first * shadow.grain, warps, now | SEVERAL, is_generic)
+            column = self.clocks.column[who.rows]
+            shadow.pages.note_reads(words.first * shadow.grain, column, now | SEVERAL, is_generic)
         entries = shadow.reads_of(words, self.clocks.warp_in_block[who.rows])
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
         if collective:
@@ -296,26 +305,16 @@ class Races(Observer):
         if who is None:
             return
         self.behind.check(access, who, self.shared, READS)
-        column, first = self._home(who)
-        for warp in range(self.residents.warps):
+        r = self.residents
+        home = who.words.first * self.shared.grain // self.shared.stride
+        for warp in range(r.warps):
             stamps = self.shared.readers.take(self.shared.reads_of(who.words, warp))
-            known = np.minimum(self.clocks.seen[who.rows, column + warp], self.checks.issued)
+            known = np.minimum(self.clocks.seen[who.rows, r.rank[home] * r.warps + warp], self.checks.issued)
             if (stamps > known[:, np.newaxis]).any():
-                start = self.clocks.block[who.rows] * self.residents.warps if first is None else first
-                number = (start + warp).astype(STAMP)
-                warps = np.broadcast_to(number[:, np.newaxis], stamps.shape)
-                self.checks.earlier(access, who, stamps, warps, READS)
+                number = (r.ordinals[home] * r.warps + warp).astype(STAMP)[:, np.newaxis]
+                self.checks.earlier(access, who, stamps, np.broadcast_to(number, stamps.shape), READS)
 
     # Other blocks of the cluster
-
-    def _home(self, who: Accessors) -> tuple[np.ndarray | int, np.ndarray | None]:
-        """Return, for the block in whose shared memory the words are, its first column in `seen` and its first warp:
-        None for the thread's own block, where there are no others."""
-        r = self.residents
-        if r.cluster_blocks == 1:
-            return 0, None
-        slot = who.words.first * self.shared.grain // self.shared.stride
-        return r.rank[slot] * r.warps, r.ordinals[slot] * r.warps
 
     def _record_remote(self, access: Access, now: int, who: Accessors) -> Accessors:
         """Record reads of shared memory of other blocks; return the remaining accesses."""
@@ -327,20 +326,23 @@ class Races(Observer):
                 accesses = Accesses(self.shared.remote, access.size, *allowed(access))
                 self.behind.reads_in_global(access, self.shared.remote, accesses.those(remote))
             self.shared.read_remotely(flat[remote], access.size, reads, self.crowds)
+            self.shared.newest_read = now | SEVERAL
+            if self.shared.pages is not None:
+                column = self.clocks.column[lanes[remote] // WARP]
+                self.shared.pages.note_reads(flat[remote], column, now | SEVERAL, False)
         return who.only(who.words.each(~remote))
 
-    def _check_remote_readers(self, access: Access, remote: GlobalShadow) -> None:
-        """Check a write against the reads of other blocks."""
-        who = Accesses(remote, access.size, *allowed(access)).those(ALL)
-        for which, stamps, warps in remote.reads_of(who.words):
-            self.checks.earlier(access, who.only(which), stamps, warps, READS)
+    def _check_remote_readers(self, access: Access, remote: GlobalShadow, which: np.ndarray | slice) -> None:
+        """Check some accesses of a write against the reads of other blocks."""
+        who = Accesses(remote, access.size, *allowed(access)).those(which)
+        for entries, stamps, warps in remote.reads_of(who.words):
+            self.checks.earlier(access, who.only(entries), stamps, warps, READS)
         self.behind.check(access, who, remote, READS)
 
     def _check_started(self, access: Access) -> None:
         """Reports accesses to shared memory of blocks that may not have started yet."""
         flat, lanes, number = allowed(access)
-        slots = flat // self.shared.stride
-        strange = unstarted(self.clocks, lanes, slots)
+        strange = unstarted(self.clocks, lanes, slots := flat // self.shared.stride)
         if not strange.any():
             return
         first = int(np.argmax(strange))
@@ -507,14 +509,11 @@ class Races(Observer):
         self.clocks.learn(rows, self.barriers[event.slot, event.barrier])
         self.clocks.meet_lanes_of(rows, now)
         self.clocks.barriers[rows] = now
-        if self.proxy_barriers:
-            for row, key in zip(rows, zip(event.slot.tolist(), event.barrier.tolist(), strict=True), strict=True):
-                if key in self.proxy_barriers:
-                    self.clocks.learn_proxies(np.array([row]), self.proxy_barriers[key])
-        if self.messages:
-            for row, slot, barrier in zip(rows.tolist(), event.slot.tolist(), event.barrier.tolist(), strict=True):
-                if (slot, barrier) in self.messages:
-                    self.clocks.teach(row, self.messages[slot, barrier])
+        keys = list(zip(event.slot.tolist(), event.barrier.tolist(), strict=True))
+        if known := [(n, self.proxy_barriers[key]) for n, key in enumerate(keys) if key in self.proxy_barriers]:
+            self.clocks.learn_proxies(rows[[n for n, _ in known]], np.stack([proxies for _, proxies in known]))
+        if told := [(int(rows[n]), self.messages[key]) for n, key in enumerate(keys) if key in self.messages]:
+            self.clocks.teach(*zip(*told, strict=True))
         self.barriers[event.done] = 0
         for slot, barrier in np.argwhere(event.done).tolist():
             self.messages.pop((slot, barrier), None)

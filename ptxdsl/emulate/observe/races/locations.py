@@ -8,7 +8,7 @@ fence. Atomic operations in between pass messages on. Accesses of another size a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -24,6 +24,7 @@ from .mailboxes import BLOCK, DEVICE, REACH, Mailbox
 from .proxies import Proxies
 from .stamps import LATEST, STAMP
 
+_ACQUIRES = "acquire", "acq_rel"
 _GRAIN = 4  # bytes; flags are not smaller
 Key: TypeAlias = tuple[str, int]  # space and place
 Boxes: TypeAlias = dict[Key, Mailbox]
@@ -194,9 +195,9 @@ class Locations:
     def _read(self, box: Mailbox, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
         """Let lanes read a mailbox: if they acquire they know its messages at once, else after a fence, and after a
         wider fence those of threads that the read itself does not reach."""
-        reach, acquires = REACH[ordering.scope], ordering.sem in ("acquire", "acq_rel")
+        reach, acquires = REACH[ordering.scope], ordering.sem in _ACQUIRES
         if acquires and reach == DEVICE and box.is_device_wide:
-            self._learn(box.device, lanes, alive)
+            self._acquire([box.device], np.zeros(len(lanes), np.int64), lanes, alive)
             return
         farthest = reach if box.writer is None else DEVICE
         for block in self._blocks(lanes):
@@ -206,28 +207,32 @@ class Locations:
             near, middle, wide = (box.receive(min(each, farthest), block, cluster) for each in range(DEVICE + 1))
             acquired = (near, middle, wide)[reach]
             if acquires:
-                self._learn(acquired, here, alive)
+                self._acquire([acquired], np.zeros(len(here), np.int64), here, alive)
             if not acquires or wide is not acquired:
                 self._hear((near, middle, wide), here)
 
-    def _unread(self, message: Message | None, lanes: np.ndarray, acquires: bool) -> np.ndarray:
-        """Return the lanes that did not read a message last time, and note that they have."""
-        if message is None:
-            return lanes[:0]
-        latest = self.latest[acquires]
-        lanes = lanes[latest[lanes] != message.serial]
-        latest[lanes] = message.serial
-        return lanes
+    def _acquire(
+        self, messages: Sequence[Message | None], number: np.ndarray, lanes: np.ndarray, alive: np.ndarray
+    ) -> None:
+        """Let each lane acquire one of some messages, by its number, (lanes,)."""
+        serials = np.array([0 if message is None else message.serial for message in messages])
+        fresh = np.flatnonzero(self._unread(serials[number], lanes, True))
+        if fresh.size:
+            present = [message for message in messages if message is not None]
+            number = np.cumsum(serials > 0)[number[fresh]] - 1
+            self.clocks.hear_each(lanes[fresh], present, number, alive)
 
-    def _learn(self, message: Message | None, lanes: np.ndarray, alive: np.ndarray) -> None:
-        """Let lanes acquire a message."""
-        lanes = self._unread(message, lanes, True)
-        if message is not None and lanes.size:
-            self.clocks.hear(lanes, message, alive)
+    def _unread(self, serials: np.ndarray | int, lanes: np.ndarray, acquires: bool) -> np.ndarray:
+        """Return True for lanes that did not read messages, 0 for none, last time, and note that they have."""
+        latest = self.latest[acquires]
+        fresh: np.ndarray = (serials != 0) & (latest[lanes] != serials)
+        latest[lanes] = np.where(fresh, serials, latest[lanes])
+        return fresh
 
     def _hear(self, messages: Heard, lanes: np.ndarray) -> None:
         """Keep messages for the next fences of lanes, by the reach of such a fence."""
-        threads = self.clocks.threads(self._unread(messages[DEVICE], lanes, False))
+        wide = messages[DEVICE]
+        threads = self.clocks.threads(lanes[self._unread(0 if wide is None else wide.serial, lanes, False)])
         joint: dict[int, Heard] = {}  # most heard the same
         for thread in threads:
             known = self.heard.get(thread)
@@ -397,10 +402,21 @@ class Locations:
 
     def wait(self, event: PhaseWait, space: str, flat: np.ndarray, lanes: np.ndarray, alive: np.ndarray) -> None:
         """Let lanes see that phases are complete."""
-        for address in np.unique(flat).tolist():
-            box = self.boxes.get((space, address))
-            if box is not None:
-                self._read(box, lanes[flat == address], event.ordering, alive)
+        addresses, number = np.unique(flat, return_inverse=True)
+        boxes = [self.boxes.get((space, address)) for address in addresses.tolist()]
+        if event.ordering.sem not in _ACQUIRES:
+            for n, box in enumerate(boxes):
+                if box is not None:
+                    self._read(box, lanes[number == n], event.ordering, alive)
+            return
+        reach, blocks = REACH[event.ordering.scope], self.clocks.block[lanes // WARP]
+        pairs, number = np.unique(number * (int(blocks.max()) + 1) + blocks, return_inverse=True)
+        messages = []
+        for pair in pairs.tolist():
+            n, block = divmod(pair, int(blocks.max()) + 1)
+            box = boxes[n]
+            messages.append(None if box is None else box.receive(reach, block, self._cluster(block)))
+        self._acquire(messages, number, lanes, alive)
 
 
 def _joined(messages: Heard, known: Heard) -> Heard:

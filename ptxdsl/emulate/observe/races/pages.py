@@ -12,7 +12,7 @@ import numpy as np
 
 from ...memory.regions import PAGE
 from ...run.residents import WARP
-from .clocks import Clocks, thread_number
+from .clocks import Clocks, Message, thread_number
 from .stamps import ASYNC_LANE, LANDED, LANDINGS, LATEST, STAMP
 
 ALL = slice(None)
@@ -29,53 +29,55 @@ class Doubts:
     read_fences: np.ndarray | slice | None = None
 
 
+NO_DOUBTS = Doubts(None, None)
+
+
 class Pages:
-    """Stamps for each page: `reads` by each warp of its block, of which `generic_reads` are those through the generic
-    proxy, and `async_reads` by the async proxy for each warp, which a commit of tcgen05 makes known; `writes` also by
-    the copies that complete at each of its mbarriers and, in the last column, by other blocks.
+    """Stamps for each page, by the warps of its cluster: `reads`, of which `generic_reads` are those of the threads of
+    its block through the generic proxy, and `async_reads` by the async proxy for each warp, which a commit of tcgen05
+    makes known; `writes` also by the copies that complete at each mbarrier of the cluster and, in the last column, by
+    others.
     """
 
-    def __init__(self, slots: int, stride: int, warps: int) -> None:
-        self.warps, self.each = warps, stride // PAGE
-        self.columns = warps + LANDINGS + 1
-        self.reads = np.zeros((slots * self.each, warps), STAMP)
-        self.generic_reads = np.zeros((slots * self.each, warps), STAMP)
-        self.async_reads = np.zeros((slots * self.each, warps), STAMP)
+    def __init__(self, slots: int, stride: int, width: int, blocks: int) -> None:
+        self.width, self.blocks, self.each = width, blocks, stride // PAGE
+        self.columns = width + blocks * LANDINGS + 1
+        self.reads, self.generic_reads, self.async_reads = np.zeros((3, slots * self.each, width), STAMP)
         self.writes = np.zeros((slots * self.each, self.columns), STAMP)
 
     def moved(self, slots: int, source: np.ndarray, destination: np.ndarray) -> Pages:
         """Those of other slots."""
-        new = Pages(slots, self.each * PAGE, self.warps)
-        reads = (self.reads, new.reads), (self.generic_reads, new.generic_reads), (self.async_reads, new.async_reads)
-        kept = *reads, (self.writes, new.writes)
-        for old, fresh in kept:
+        new = Pages(slots, self.each * PAGE, self.width, self.blocks)
+        for name in ("reads", "generic_reads", "async_reads", "writes"):
+            old, fresh = getattr(self, name), getattr(new, name)
             width = old.shape[1]
             fresh.reshape(slots, -1, width)[destination] = old.reshape(-1, self.each, width)[source]
         return new
 
     # What was done
 
-    def note_reads(self, flat: np.ndarray, warp_in_block: np.ndarray, stamp: int, is_generic: bool) -> None:
-        """Warps (of their blocks) read at places, or the async proxy for them."""
-        index = flat // PAGE * self.warps + warp_in_block
+    def note_reads(self, flat: np.ndarray, column: np.ndarray, stamp: int, is_generic: bool) -> None:
+        """Note reads at places by warps of the cluster, or by the async proxy for them."""
+        index = flat // PAGE * self.width + column
         self.reads.reshape(-1)[index] = stamp
         if is_generic:
             self.generic_reads.reshape(-1)[index] = stamp
 
-    def note_async_reads(self, flat: np.ndarray, warp_in_block: np.ndarray, stamp: int) -> None:
-        """Note reads at places by the async proxy, for warps of their blocks."""
-        self.async_reads.reshape(-1)[flat // PAGE * self.warps + warp_in_block] = stamp
+    def note_async_reads(self, flat: np.ndarray, column: np.ndarray, stamp: int) -> None:
+        """Note reads at places by the async proxy, for warps of the cluster."""
+        self.async_reads.reshape(-1)[flat // PAGE * self.width + column] = stamp
 
     def note_writes(self, clocks: Clocks, flat: np.ndarray, writers: np.ndarray, stamp: int) -> None:
-        """Warps of the grid, or what stands for copies, write at places."""
+        """Note writes at places by warps of the grid, or by what stands for copies."""
         numbers = flat // PAGE
-        block = clocks.residents.ordinals[numbers // max(1, self.each)]
+        cluster = clocks.residents.ordinals[numbers // max(1, self.each)] // self.blocks
         landed = writers >= LANDED
-        by_landings = (writers - LANDED) - block * LANDINGS
-        by_warps = writers - block * self.warps
-        column = np.where(landed, by_landings + self.warps, by_warps)
-        limit = np.where(landed, self.warps + LANDINGS, self.warps)
-        column = np.where((column >= 0) & (column < limit), column, self.columns - 1)
+        first = np.where(landed, self.width, 0)
+        column = first + np.where(
+            landed, (writers - LANDED) - cluster * (self.blocks * LANDINGS), writers - cluster * self.width
+        )
+        limit = np.where(landed, self.columns - 1, self.width)
+        column = np.where((column >= first) & (column < limit), column, self.columns - 1)
         self.writes[numbers, column] = stamp
 
     def note_stores(self, flat: np.ndarray, stamp: int) -> None:
@@ -85,13 +87,14 @@ class Pages:
     # Questions
 
     def doubts(self, knowledge: Knowledge, flat: np.ndarray, writes: bool, asynchronous: bool) -> Doubts:
-        """Which accesses to places by those who know `knowledge` must be looked up by words."""
+        """Return the accesses to places, by those who know `knowledge`, that must be looked up by words."""
         numbers = flat // PAGE
         flags = np.zeros(len(self.reads), bool)
         flags[numbers] = True
-        pages, known = np.flatnonzero(flags), knowledge.accesses()
-        known = known[pages // self.each]
-        fenced = knowledge.fences()[pages // self.each] if asynchronous else known
+        pages = np.flatnonzero(flags)
+        slots = pages // self.each
+        known = knowledge.accesses()[slots]
+        fenced = knowledge.fences()[slots] if asynchronous else known
         return Doubts(
             _doubtful(self.writes, pages, known, numbers),
             self._doubtful_reads(knowledge, pages, known, numbers) if writes else None,
@@ -123,72 +126,87 @@ def _doubtful(stamps: np.ndarray, pages: np.ndarray, known: np.ndarray, numbers:
 
 
 class Knowledge:
-    """What all of some lanes know of accesses to the shared memory of their blocks."""
+    """What all of some lanes know of accesses to the shared memory of some slots: by default their own blocks'.
 
-    def __init__(self, clocks: Clocks, lanes: np.ndarray) -> None:
+    `reached` are the slots and lanes of accesses that may be to other blocks of the cluster.
+    """
+
+    def __init__(self, clocks: Clocks, lanes: np.ndarray, reached: tuple[np.ndarray, np.ndarray] | None = None) -> None:
         self.clocks, self.lanes = clocks, lanes
         flags = np.zeros(clocks.rows, bool)
         flags[lanes // WARP] = True
         self.rows = np.flatnonzero(flags)
-        self.slots = self.rows % clocks.residents.slots
+        self.slots, self.index = self.rows % clocks.residents.slots, np.arange(len(self.rows))
+        if reached is not None:
+            pairs = np.zeros((clocks.residents.slots, clocks.rows), bool)
+            pairs[reached[0], reached[1] // WARP] = True
+            self.slots, rows = np.nonzero(pairs)
+            self.index = np.searchsorted(self.rows, rows)
+
+    @property
+    def _messages(self) -> list[tuple[int, int, Message]]:
+        """What lanes that act alone, and warps, have learned beyond the clocks: by number and row."""
+        c, rows = self.clocks, self.rows.tolist()
+        messages = []
+        if c.near and len(self.rows) == len(self.lanes):
+            heard = [c.near.get(thread) for thread in c.threads(np.sort(self.lanes))]
+            messages = [
+                (n, row, known) for n, (row, known) in enumerate(zip(rows, heard, strict=True)) if known is not None
+            ]
+        if c.far:
+            heard = [c.far.get(warp) for warp in c.warp[self.rows].tolist()]
+            messages += [
+                (n, row, known) for n, (row, known) in enumerate(zip(rows, heard, strict=True)) if known is not None
+            ]
+        return messages
 
     def accesses(self) -> np.ndarray:
-        """Up to which stamps, (slots, columns of `Pages.writes`)."""
-        c, warps = self.clocks, self.clocks.residents.warps
-        table = np.zeros((len(self.rows), warps + LANDINGS + 1), STAMP)
-        table[:, :warps] = self._seen()
+        """Return the stamps up to which accesses are known, (slots, columns of `Pages.writes`)."""
+        c, blocks = self.clocks, self.clocks.residents.cluster_blocks
+        table = np.zeros((len(self.rows), c.width + blocks * LANDINGS + 1), STAMP)
+        table[:, : c.width] = c.seen[self.rows]
+        landings = table[:, c.width : -1].reshape(len(self.rows), blocks, LANDINGS)
         if c.proxies is not None:
-            table[:, warps:-1] = c.proxies[self.rows, :LANDINGS]
-        if c.near and len(self.rows) == len(self.lanes):
-            self._add_messages(table)
+            landings[np.arange(len(self.rows)), c.block[self.rows] % blocks] = c.proxies[self.rows, :LANDINGS]
+        table[:, c.width : -1] = landings.reshape(len(self.rows), -1)
+        if c.near or blocks > 1:
+            for number, row, message in self._messages:
+                cluster = int(c.cluster[row])
+                np.maximum(
+                    table[number, : c.width],
+                    message.warps[cluster * c.width : (cluster + 1) * c.width],
+                    out=table[number, : c.width],
+                )
+                for block, landed in message.proxies.items():
+                    if block // blocks == cluster:
+                        here = table[number, c.width + block % blocks * LANDINGS :][:LANDINGS]
+                        np.maximum(here, landed[:LANDINGS], out=here)
         return self._in_slots(table)
-
-    def _seen(self) -> np.ndarray:
-        """Up to which stamps all accesses of the warps of their blocks, (rows, warps)."""
-        c = self.clocks
-        first = c.column[self.rows] - c.warp_in_block[self.rows]
-        columns = first[:, np.newaxis] + np.arange(c.residents.warps)
-        seen: np.ndarray = np.take_along_axis(c.seen[self.rows], columns, 1)
-        return seen
 
     def async_reads(self) -> np.ndarray:
-        """Return the stamps up to which reads of the async proxy for warps are known, (slots, warps)."""
-        c, warps, table = self.clocks, self.clocks.residents.warps, self._seen()
-        acts_alone = len(self.rows) == len(self.lanes)
-        threads = c.threads(np.sort(self.lanes)) if acts_alone else [None] * len(self.rows)
-        for number, (row, thread) in enumerate(zip(self.rows.tolist(), threads, strict=True)):
-            first = int(c.block[row]) * warps
-            heard = c.far.get(int(c.warp[row])), None if thread is None else c.near.get(thread)
-            for message in heard:
-                if message is not None:
-                    known = [message.threads.get(thread_number(first + warp, ASYNC_LANE), 0) for warp in range(warps)]
-                    table[number] = np.maximum(table[number], np.array(known, STAMP))
+        """Return the stamps up to which reads of the async proxy for warps are known, (slots, warps of a cluster)."""
+        c = self.clocks
+        table = c.seen[self.rows]
+        for number, row, message in self._messages:
+            first = int(c.cluster[row]) * c.width
+            known = [message.threads.get(thread_number(first + warp, ASYNC_LANE), 0) for warp in range(c.width)]
+            table[number] = np.maximum(table[number], np.array(known, STAMP))
         return self._in_slots(table)
 
-    def _add_messages(self, table: np.ndarray) -> None:
-        """What lanes that act alone have learned."""
-        c, warps = self.clocks, self.clocks.residents.warps
-        for number, (row, thread) in enumerate(
-            zip(np.sort(self.lanes) // WARP, c.threads(np.sort(self.lanes)), strict=True)
-        ):
-            if (message := c.near.get(thread)) is not None:
-                block = int(c.block[row])
-                local = message.warps[block * warps : (block + 1) * warps]
-                table[number, :warps] = np.maximum(table[number, :warps], local)
-                if (landed := message.proxies.get(block)) is not None:
-                    table[number, warps:-1] = np.maximum(table[number, warps:-1], landed[:LANDINGS])
-
     def fences(self) -> np.ndarray:
-        """Return the stamps up to which a proxy fence follows accesses, (slots, columns of `Pages.writes`): none for
-        those of other blocks, and any for copies, which need no fence."""
-        c = self.clocks
-        table = np.full((len(self.rows), c.residents.warps + LANDINGS + 1), LATEST, STAMP)
-        threads = c.proxy_table()[self.rows, c.fenced_threads("shared")]
-        table[:, : c.residents.warps] = threads.reshape(len(self.rows), -1, WARP).min(2)
+        """Return the stamps up to which a proxy fence follows accesses, (slots, columns of `Pages.writes`): any for
+        copies, which need no fence, and none for those of others."""
+        c, r = self.clocks, self.clocks.residents
+        table = np.full((len(self.rows), c.width + r.cluster_blocks * LANDINGS + 1), LATEST, STAMP)
+        proxies = c.proxy_table()[self.rows]
+        table[:, : c.width] = proxies[:, c.fenced_warps("shared")]
+        columns = (c.column - c.warp_in_block)[self.rows, np.newaxis] + np.arange(r.warps)
+        threads = proxies[:, c.fenced_threads("shared")].reshape(len(self.rows), -1, WARP).min(2)
+        np.put_along_axis(table, columns, threads, 1)
         table[:, -1] = 0
         return self._in_slots(table)
 
     def _in_slots(self, table: np.ndarray) -> np.ndarray:
         known = np.full((self.clocks.residents.slots, table.shape[1]), LATEST, STAMP)
-        np.minimum.at(known, self.slots, table)
+        np.minimum.at(known, self.slots, table[self.index])
         return known

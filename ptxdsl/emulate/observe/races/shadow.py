@@ -239,7 +239,7 @@ class SharedShadow(Shadow):
 
     def begin_pages(self, clocks: Clocks) -> None:
         """From now on pages are remembered; the newest read is taken to be of all of them, by all warps."""
-        self.pages = Pages(self.slots, self.stride, self.warps)
+        self.pages = Pages(self.slots, self.stride, clocks.width, clocks.residents.cluster_blocks)
         self.pages.reads[:] = self.pages.generic_reads[:] = self.newest_read
         if self.writes.stamp.is_blank:
             return

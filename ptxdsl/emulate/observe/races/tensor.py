@@ -211,7 +211,8 @@ class TensorOrder:
         done: dict[int, int] = {}  # by warp, the stamp of its last wait
         for other in others:
             done[other.operation.warp] = max(done.get(other.operation.warp, 0), other.operation.done)
-        known = {each for each, stamp in done.items() if each == warp or self._follows(each, stamp, lane)}
+        asked = [(lane, 0, 0, _any_lane(each, stamp)) for each, stamp in done.items() if each != warp]
+        known = {warp, *(token.warp for (*_, token), follows in zip(asked, self._known(asked), strict=True) if follows)}
         for other in others:
             if (lack := self._lack_of_end(other.operation, lane, known)) is not None:
                 late.append(TensorConflict(0, access, other, lack, block))
@@ -258,14 +259,14 @@ class TensorOrder:
             for source, tokens in self.tokens.get(int(clocks.cluster[row]), {}).items():
                 known = self.heard.get((warp, source), 0)
                 asked += [(lane, warp, source, token) for token in tokens if token.time > known]
-        if not asked:
-            return
         for (_, warp, source, token), known in zip(asked, self._known(asked), strict=True):
             if known:
                 self.heard[warp, source] = max(self.heard.get((warp, source), 0), token.time)
 
     def _known(self, asked: Sequence[tuple[int, int, int, Token]]) -> list[bool]:
         """Return which tokens the lanes know of: a token of several lanes by any of these."""
+        if not asked:
+            return []
         counts = [len(token.stamps) for *_, token in asked]
         lanes = np.repeat([lane for lane, *_ in asked], counts)
         warps = np.repeat(np.array([token.warp for *_, token in asked], STAMP), counts)
@@ -335,6 +336,9 @@ class TensorOrder:
         races = self.races
         now = races.note(Told(origin, READS, ASYNC))
         shadow, rows = races.shared, lanes // WARP
+        shadow.newest_read = now | SEVERAL
+        if shadow.pages is not None:
+            shadow.pages.note_async_reads(chunks, races.clocks.column[rows], now | ASYNC_LANE)
         if races.residents.cluster_blocks > 1:
             remote = races.residents.slot[lanes] != chunks // shadow.stride
             if remote.any():
@@ -343,9 +347,6 @@ class TensorOrder:
                 shadow.read_remotely(chunks[remote], CHUNK, reads, races.crowds)
                 chunks, rows = chunks[~remote], rows[~remote]
         words, warps = shadow.words(chunks, CHUNK), races.clocks.warp_in_block[rows]
-        shadow.newest_read = now | SEVERAL
-        if shadow.pages is not None:
-            shadow.pages.note_async_reads(chunks, warps, now | ASYNC_LANE)
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
         shadow.readers.put(shadow.reads_of(words, words.each(warps)), np.uint32(now | ASYNC_LANE))
 
@@ -353,8 +354,12 @@ class TensorOrder:
 
     def _landings(self, operation: Operation) -> list[tuple[int, int]]:
         """Return the arrivals that completed an operation: the number of the mbarrier and the stamp of each."""
-        arrivals = self.landings.get(operation.thread, ())
-        return [(number, stamp) for committed, number, stamp in arrivals if committed > operation.issued]
+        landings = []
+        for committed, number, stamp in reversed(self.landings.get(operation.thread, ())):
+            if committed <= operation.issued:
+                break
+            landings.append((number, stamp))
+        return landings[::-1]
 
     def _lack(self, earlier: Operation, later: Operation, lane: int) -> Lack | None:
         """Return what is missing for an earlier operation to precede a later one of a lane, or None."""
@@ -363,11 +368,14 @@ class TensorOrder:
             if not earlier.done:
                 return Lack.WAIT
             return None if same else self._lack_of_token(earlier.warp, earlier.done, later.warp, lane)
+        pipelined = earlier.pipelined_with(later)
+        if pipelined and same:
+            return None
         landings = self._landings(earlier)
         if any(self.heard.get((later.warp, number), 0) >= stamp for number, stamp in landings):
             return None
-        if earlier.pipelined_with(later):
-            return None if same else self._lack_of_token(earlier.warp, earlier.issued, later.warp, lane)
+        if pipelined:
+            return self._lack_of_token(earlier.warp, earlier.issued, later.warp, lane)
         if not landings:
             return Lack.COMMIT
         return Lack.AFTER if self._have_landed(landings, lane) else Lack.PHASE
@@ -390,8 +398,7 @@ class TensorOrder:
 
     def _follows(self, warp: int, since: int, lane: int) -> bool:
         """True if a lane knows of what a warp did at a stamp."""
-        stamps = tuple(since + number for number in range(WARP))
-        return self._known([(lane, 0, 0, Token(since, warp, stamps))])[0]
+        return self._known([(lane, 0, 0, _any_lane(warp, since))])[0]
 
     def _lack_of_end(self, operation: Operation, lane: int, known: set[int]) -> Lack | None:
         """Return what is missing for an operation to be complete before columns are deallocated.
@@ -429,6 +436,11 @@ class TensorOrder:
         )
         others = [origin.location] if origin.location is not None else []
         x.finding("race", message, which, others, _help(earlier, lack, x.name), lack.is_strict)
+
+
+def _any_lane(warp: int, since: int) -> Token:
+    """Return a token that is known if anything is known of what a warp did at a stamp."""
+    return Token(since, warp, tuple(range(since, since + WARP)))
 
 
 def _superseded(other: RegionAccess, accesses: Sequence[RegionAccess]) -> bool:

@@ -13,8 +13,8 @@ from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.jax.calls import call
 from ptxdsl.kernels.attention import ELSEWHERE, attention_kernel
 from ptxdsl.kernels.attention_backward import KERNELS
-from ptxdsl.kernels.flash.call import run
-from ptxdsl.kernels.flash.gradients import check_head, run_backward, statistics_shape
+from ptxdsl.kernels.flash.call import remembered, run
+from ptxdsl.kernels.flash.gradients import BackwardCall, check_head, statistics_shape
 from ptxdsl.kernels.flash.problem import AttentionProblem, check_number, problem_of, scale_of, window_of
 
 UNBOUNDED = -1  # a side of the window without a bound, as a number
@@ -41,9 +41,10 @@ def _launch(
 
 def _launch_backward(
     dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, left: int, right: int, scale: float, softcap: float,
-    *results: Any,
+    dq: Any, *results: Any,
 ) -> None:  # fmt: skip
-    run_backward(KERNELS, dout, (q, k, v), (out, lse), None, _window(left, right), scale, softcap, results=results)
+    arrays = dq, q, k, v, dout, out, lse, *results
+    remembered(BackwardCall, KERNELS, arrays, _window(left, right), scale, softcap, True)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3,))

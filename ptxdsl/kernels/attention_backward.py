@@ -22,7 +22,8 @@ from ptxdsl.kernels.flash.backward import (
     KeyTile,
     backward_parameters,
 )
-from ptxdsl.kernels.flash.gradients import run_backward
+from ptxdsl.kernels.flash.call import remembered
+from ptxdsl.kernels.flash.gradients import BackwardCall
 from ptxdsl.kernels.flash.output import offset, store_tile
 from ptxdsl.kernels.flash.problem import window_of
 from ptxdsl.kernels.flash.query_gradient import QueryGradient, convert_kernel
@@ -279,9 +280,12 @@ def attention_backward(
     >>> out, lse = attention(q, k, v, causal=True, return_lse=True)
     >>> dq, dk, dv = attention_backward(dout, q, k, v, out, lse, causal=True)
     """
-    offsets = None if q_offsets is None and k_offsets is None else (q_offsets, k_offsets)
+    offsets = () if q_offsets is None and k_offsets is None else (q_offsets, k_offsets)
     options = window_of(causal, window), scale, softcap, flag("deterministic", deterministic)
-    return run_backward(KERNELS, dout, (q, k, v), (out, lse), offsets, *options)
+    gradients: tuple[Any, Any, Any] = remembered(
+        BackwardCall, KERNELS, (None, q, k, v, dout, out, lse, *[None] * 4, *offsets), *options
+    )
+    return gradients
 
 
 KERNELS = statistics_kernel, dq_kernel, dkv_kernel, convert_kernel

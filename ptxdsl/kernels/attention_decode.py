@@ -11,10 +11,18 @@ import math
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import f32, ptr, s64, u32
+from ptxdsl import f32, s64, u32
 from ptxdsl.errors import public
 from ptxdsl.kernels.attention import attend
-from ptxdsl.kernels.flash.decode import COMBINING, DecodeTile, DecodeTraits, decode_parameters, run_decode
+from ptxdsl.kernels.flash.call import remembered
+from ptxdsl.kernels.flash.decode import (
+    COMBINING,
+    DecodeCall,
+    DecodeTile,
+    DecodeTraits,
+    combine_parameters,
+    decode_parameters,
+)
 from ptxdsl.kernels.flash.softmax import Softmax, Turns
 from ptxdsl.kernels.flash.traits import WARPGROUP
 from ptxdsl.layout import tile_layout
@@ -96,11 +104,11 @@ def store(p: Any, tile: DecodeTile, softmax: Softmax, first_column: int = 0) -> 
 
 
 @pd.kernel(reqntid=COMBINING)
-def combine_kernel(
-    partial: ptr[f32], sums: ptr[f32], out: ptr[dtype], lse: ptr[f32], splits: u32, heads: u32, batch_stride: s64,
-    head_stride: s64, *, dtype: Any, columns: int,
-) -> None:  # fmt: skip
+def combine_kernel(p: combine_parameters(dtype), *, dtype: Any, columns: int) -> None:
     """Combine the parts of one head: their mean, weighted by the exponentials of their log-sum-exps."""
+    partial, sums, out, lse, splits, heads, (batch_stride, head_stride) = (
+        p.partial, p.sums, p.out, p.lse, p.splits, p.heads, p.out_strides
+    )  # fmt: skip
     first = pd.ctaid.x * splits
     most, total = pd.var(f32, -math.inf), pd.var(f32, 0.0)
     for split in pd.range(splits):
@@ -153,4 +161,5 @@ def attention_decode(
     >>> out = attention_decode(q, k_pages, v_pages, page_table, lengths)
     """
     operands = q, k_pages, v_pages, page_table, lengths
-    return run_decode((decode_kernel, combine_kernel), operands, scale, out, return_lse)
+    results = remembered(DecodeCall, (decode_kernel, combine_kernel), (out, *operands), scale)
+    return results if return_lse else results[0]

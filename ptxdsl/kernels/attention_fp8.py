@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import b32, e4m3, ptr, s64, u32
+from ptxdsl import b32, s64
 from ptxdsl.errors import public
 from ptxdsl.kernels.attention import attention_kernel
-from ptxdsl.kernels.flash.fp8 import PADDED, run_fp8
+from ptxdsl.kernels.flash.call import remembered
+from ptxdsl.kernels.flash.fp8 import PADDED, Fp8Call, TransposeParameters
 from ptxdsl.kernels.flash.output import offset
+from ptxdsl.kernels.flash.problem import window_of
 from ptxdsl.kernels.flash.traits import WARP, WARPGROUP
 
 HEAD = 128  # columns of q, k and v
@@ -24,9 +26,7 @@ KEYS_OF_WORDS = [[2 * t + 8 * h + b for h in range(2) for b in range(2)] for t i
 
 
 @pd.kernel(reqntid=WARPGROUP)
-def transpose_kernel(
-    v: ptr[e4m3], batch_stride: s64, head_stride: s64, row_stride: s64, n: u32, out: ptr[e4m3]
-) -> None:
+def transpose_kernel(p: TransposeParameters) -> None:
     """Write V (batch, head, key, 128) as (batch, head, 128, padded key); keys past the end are zero.
 
     A block transposes 128 keys: a lane loads four columns of 32 keys, and stores 16 keys of a column, of 4 columns a
@@ -34,12 +34,12 @@ def transpose_kernel(
     """
     tile = pd.shared(b32, (HEAD, UNITS, 4))  # units of 16 keys, in an order that avoids bank conflicts
     first = pd.ctaid.x * PADDED
-    source = v + offset((batch_stride, head_stride), pd.ctaid.z, pd.ctaid.y) + (pd.laneid * COLUMNS).to(s64)
+    source = p.v + offset(p.strides, pd.ctaid.z, pd.ctaid.y) + (pd.laneid * COLUMNS).to(s64)
     words = [pd.var(b32, 0) for _ in range(WARP)]  # of each key, four columns
     for i, word in enumerate(words):
         key = first + pd.warpid * WARP + i
-        with pd.if_(key < n):
-            word.set(pd.ptx.ld.global_.b32(source + key.to(s64) * row_stride))
+        with pd.if_(key < p.n):
+            word.set(pd.ptx.ld.global_.b32(source + key.to(s64) * p.strides[2]))
     for half in range(2):
         units = zip(*(transposed([words[half * UNIT_KEYS + n] for n in keys]) for keys in KEYS_OF_WORDS), strict=True)
         for i, unit in enumerate(units):
@@ -47,7 +47,7 @@ def transpose_kernel(
             pd.ptx.st.shared.v4.b32(tile.address(pd.laneid * COLUMNS + i, at, 0), unit)
     pd.ptx.bar.sync(0)
     padded, number = pd.nctaid.x * PADDED, pd.tid.x % UNITS
-    target = out + ((pd.ctaid.z * pd.nctaid.y + pd.ctaid.y) * HEAD).to(s64) * padded.to(s64)
+    target = p.out + ((pd.ctaid.z * pd.nctaid.y + pd.ctaid.y) * HEAD).to(s64) * padded.to(s64)
     for begin in range(0, HEAD, WARPGROUP // UNITS):
         column = pd.tid.x // UNITS + begin
         at = number ^ column // COLUMNS % UNITS
@@ -92,5 +92,6 @@ def attention_fp8(
 
     >>> out = attention_fp8(q, k, v, scale_q, scale_k, scale_v, causal=True)
     """
-    kernels, scales = (transpose_kernel, attention_kernel), (scale_q, scale_k, scale_v)
-    return run_fp8(kernels, (q, k, v), scales, causal, window, scale, out, return_lse)
+    kernels, arrays = (transpose_kernel, attention_kernel), (out, q, k, v, scale_q, scale_k, scale_v)
+    results = remembered(Fp8Call, kernels, arrays, window_of(causal, window), scale)
+    return results if return_lse else results[0]

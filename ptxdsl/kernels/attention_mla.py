@@ -15,6 +15,7 @@ import ptxdsl as pd
 from ptxdsl import f32, s32, s64
 from ptxdsl.errors import public
 from ptxdsl.kernels.attention_decode import combine_kernel, store
+from ptxdsl.kernels.flash.call import remembered
 from ptxdsl.kernels.flash.decode import DecodeTile
 from ptxdsl.kernels.flash.latent import BOTH, Consumer, TileRings
 from ptxdsl.kernels.flash.mla import (
@@ -26,9 +27,9 @@ from ptxdsl.kernels.flash.mla import (
     PIECE_BYTES,
     PIECES,
     VALUE_PIECES,
+    MlaCall,
     MlaTraits,
     mla_parameters,
-    run_mla,
 )
 from ptxdsl.kernels.flash.output import store_tile
 from ptxdsl.kernels.flash.traits import ROWS, WARPGROUP
@@ -164,5 +165,6 @@ def attention_decode_mla(
 
     >>> out = attention_decode_mla(q, kv_pages, page_table, lengths, scale=192**-0.5)
     """
-    operands = q, kv_pages, page_table, lengths
-    return run_mla((mla_kernel, combine_kernel), operands, scale, out, return_lse)
+    arrays = out, q, kv_pages, page_table, lengths
+    results = remembered(MlaCall, (mla_kernel, combine_kernel), arrays, scale)
+    return results if return_lse else results[0]

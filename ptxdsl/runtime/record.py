@@ -87,7 +87,7 @@ class LaunchRecord:
 
     parameters: ClassVar[str]
     give_up: ClassVar[str]
-    done: ClassVar[str]
+    done: str
 
     def __init__(self, library: Library | None) -> None:
         self.library = library

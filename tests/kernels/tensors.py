@@ -8,6 +8,7 @@ from ptxdsl.arrays import HOST
 
 _addresses = itertools.count(1 << 30, 1 << 20)
 ITEMSIZES = {"torch.float32": 4, "torch.int32": 4, "torch.float8_e4m3fn": 1}
+NAMES = "float16", "bfloat16", "float32", "int32", "float8_e4m3fn"
 
 
 class Tensor:
@@ -42,6 +43,21 @@ class Tensor:
 
     def is_contiguous(self):
         return self.strides == row_major(self.shape)
+
+    def swapaxes(self, one, other):
+        axes = [*range(self.ndim)]
+        axes[one], axes[other] = other, one
+        shape, strides = (tuple(extents[axis] for axis in axes) for extents in (self.shape, self.strides))
+        return Tensor(*shape, strides=strides, dtype=self.dtype, device=self.ordinal, address=self.address)
+
+    def __getitem__(self, index):
+        assert index is None
+        shape, strides = (1, *self.shape), (0, *self.strides)
+        return Tensor(*shape, strides=strides, dtype=self.dtype, device=self.ordinal, address=self.address)
+
+    def reshape(self, *shape):
+        assert self.is_contiguous()
+        return Tensor(*shape, dtype=self.dtype, device=self.ordinal, address=self.address)
 
     def new_empty(self, shape, dtype):
         return Tensor(*shape, dtype=dtype, device=self.ordinal)
@@ -80,4 +96,4 @@ def torch():
     guards = SimpleNamespace(TensorGuards=Guards)
     inside = SimpleNamespace(stream=70, _dynamo=SimpleNamespace(guards=guards))
     inside._cuda_getCurrentRawStream = lambda device: inside.stream + device
-    return SimpleNamespace(_C=inside, float16="torch.float16", float32="torch.float32")
+    return SimpleNamespace(_C=inside, **{name: f"torch.{name}" for name in NAMES})

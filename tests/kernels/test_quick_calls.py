@@ -8,13 +8,19 @@ import weakref
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from ptxdsl import config as settings
 from ptxdsl.errors import Error, LaunchError
-from ptxdsl.kernels.attention import attention
+from ptxdsl.kernels.attention import attention, attention_kernel, attention_varlen
+from ptxdsl.kernels.attention_backward import KERNELS as BACKWARD_KERNELS
+from ptxdsl.kernels.attention_backward import attention_backward
+from ptxdsl.kernels.attention_decode import attention_decode, combine_kernel, decode_kernel
+from ptxdsl.kernels.attention_fp8 import attention_fp8, transpose_kernel
+from ptxdsl.kernels.attention_mla import attention_decode_mla, mla_kernel
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
@@ -40,13 +46,14 @@ CASES = {name: MEMORY_CASES[name] for name in ("gemm", "batched", "ragged", "mas
     "along k": lambda: (grouped_gemm_ragged_k, [Tensor(90, 64), Tensor(90, 32), int32(3)], Tensor(3, 64, 32)),
 }
 OTHER_KERNELS = ragged_k_kernel, warpgroup_ragged_k_kernel, warpgroup_conv2d_kernel, wgrad_kernel
+ATTENTION_KERNELS = attention_kernel, decode_kernel, combine_kernel, mla_kernel, transpose_kernel, *BACKWARD_KERNELS
 
 
 @pytest.fixture
 def gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", tensors.torch())
     CALLS.clear()
-    for kernel in (*KERNELS, *OTHER_KERNELS):
+    for kernel in (*KERNELS, *OTHER_KERNELS, *ATTENTION_KERNELS):
         for remembered in ("handles", "_variants", "_asked"):
             monkeypatch.setattr(kernel, remembered, {})
     monkeypatch.setattr(workspace, "_KEPT", {})  # the memory of one stand-in is none of the next one's
@@ -281,17 +288,82 @@ def test_a_convolution_with_an_epilogue_is_one_function(gpu, monkeypatch):
     assert gpu.launches[0] == gpu.launches[1] and len(gpu.launches) == 2
 
 
-def test_attention_is_checked_once(gpu, monkeypatch):
-    def operands(heads=4):
-        return [Tensor(1, heads, 64, 64), *(Tensor(1, 2, 128, 64) for _ in range(2))]
+def of_type(dtype, *shapes):
+    return [Tensor(*shape, dtype=f"torch.{dtype}") for shape in shapes]
 
-    (out, lse), options = attention(*operands(), return_lse=True, window=(16, None)), {"window": (16, None)}
+
+HEADS, KV_HEADS, PACKED_Q, PACKED_KV = (1, 4, 64, 64), (1, 2, 128, 64), (64, 4, 64), (128, 2, 64)
+ATTENTION = {  # the function, arrays like those of a call, its options, the shapes of its results, and its launches
+    "forward": (
+        partial(attention, return_lse=True),
+        lambda: of_type("float16", HEADS, KV_HEADS, KV_HEADS),
+        [HEADS, (1, 4, 64)],
+        1,
+    ),
+    "packed": (
+        partial(attention_varlen, causal=True, return_lse=True),
+        lambda: of_type("float16", PACKED_Q, PACKED_KV, PACKED_KV) + of_type("int32", (3,), (3,)),
+        [PACKED_Q, (4, 64)],
+        1,
+    ),
+    "gradients": (
+        partial(attention_backward, window=(16, None)),
+        lambda: of_type("float16", HEADS, HEADS, KV_HEADS, KV_HEADS, HEADS) + of_type("float32", (1, 4, 64)),
+        [HEADS, KV_HEADS, KV_HEADS],
+        3,
+    ),
+    "gradients by additions": (
+        partial(attention_backward, deterministic=False),
+        lambda: of_type("bfloat16", *[(1, 1, 64, 128)] * 5) + of_type("float32", (1, 1, 64)),
+        [(1, 1, 64, 128)] * 3,
+        3,
+    ),
+    "decoding": (
+        partial(attention_decode, return_lse=True),
+        lambda: of_type("float16", (2, 4, 64), (8, 32, 2, 64), (8, 32, 2, 64)) + of_type("int32", (2, 4), (2,)),
+        [(2, 4, 64), (2, 4)],
+        2,
+    ),
+    "latent": (
+        partial(attention_decode_mla, return_lse=True),
+        lambda: of_type("float16", (2, 16, 576), (4, 64, 1, 576)) + of_type("int32", (2, 32), (2,)),
+        [(2, 16, 512), (2, 16)],
+        2,
+    ),
+    "8 bits": (
+        partial(attention_fp8, return_lse=True),
+        lambda: of_type("float8_e4m3fn", *[(1, 2, 64, 128)] * 3) + of_type("float32", *[(1, 2)] * 3),
+        [(1, 2, 64, 128), (1, 2, 64)],
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ATTENTION)
+def test_the_second_call_of_attention_is_one_function(gpu, monkeypatch, case):
+    function, operands, shapes, launches = ATTENTION[case]
+    first = function(*operands())
+    assert len(gpu.launches) == launches
+    second = quickly(monkeypatch, lambda: function(*operands()))
+    assert len(gpu.launches) == 2 * launches
+    assert [result.shape for result in second] == shapes
+    assert len({result.address for result in (*first, *second)}) == 2 * len(shapes)
+
+
+def test_other_calls_of_attention_are_checked(gpu, monkeypatch):
+    def operands(heads=4):
+        return of_type("float16", (1, heads, 64, 64), KV_HEADS, KV_HEADS)
+
     q, k, v = operands()
-    result = quickly(monkeypatch, lambda: attention(q, k, v, **options))
-    assert result.shape == out.shape and lse.shape == (1, 4, 64) and len(gpu.launches) == 2
-    for wrong in ((q, k, v, {"window": (True, None)}), (*operands(2), options), (q, k, v, {"out": v, **options})):
+    attention(q, k, v, scale=1)
+    for changed, options in ((operands(2), {"scale": 1}), ((q, k, v), {"scale": True}), ((q, k, v), {"out": v})):
         with pytest.raises(AssertionError, match="full check"):
-            quickly(monkeypatch, lambda wrong=wrong: attention(*wrong[:3], **wrong[3]))
+            quickly(monkeypatch, lambda changed=changed, options=options: attention(*changed, **options))
+    out = Tensor(*HEADS)
+    attention(q, k, v, out=out)
+    assert quickly(monkeypatch, lambda: attention(q, k, v, out=out)) is out
+    with pytest.raises(AssertionError, match="full check"):
+        quickly(monkeypatch, lambda: attention(q, k, v, out=Tensor(*HEADS, address=v.address + 64)))
 
 
 def test_memory_that_out_shares_is_refused(of_warps):

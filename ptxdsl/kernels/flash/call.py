@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from ptxdsl.arrays import strided
+from ptxdsl.arrays import describe
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall, launch
-from ptxdsl.kernels.call.launching.memory import CALLS, common_library
-from ptxdsl.kernels.call.matrix import array_argument, empty
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.matrix import ArrayArgument
 from ptxdsl.kernels.flash.problem import (
     LOG2_E,
-    TMA_BYTES,
     AttentionProblem,
+    MappedView,
+    allocated,
     bounds_of,
     check_number,
     output_of,
@@ -25,9 +25,49 @@ from ptxdsl.kernels.flash.problem import (
     window_of,
 )
 from ptxdsl.kernels.flash.traits import CONFIGS, ROWS, AttentionConfig, AttentionTraits, parameters
-from ptxdsl.types import Type, f32
+from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.types import f32
 
-OFFSETS = ("q_offsets", "k_offsets")
+
+def remembered(check: type[CheckedCall], kernels: Any, arrays: tuple[Any, ...], *options: Any) -> Any:
+    """Launch the kernels of a call, and return what it returns; a call like an earlier one is not checked again.
+
+    The arrays are the output, q and k, then all others of the function, None for those that are not given. The types
+    of the options belong to the key of the call: True equals 1.
+    """
+    missing = [array is None for array in arrays]
+    return launch(check, kernels, arrays, None, (missing[0], (*missing, *map(type, options)), *options))
+
+
+def planned(
+    kernel: Any,
+    grid: tuple[int, ...],
+    threads: int,
+    definition: Any,
+    constants: dict[str, Any],
+    fields: dict[str, Any],
+    views: dict[str, Any] | None = None,
+    before: LaunchPlan | None = None,
+) -> LaunchPlan:
+    """Return the launch of a kernel with a group of parameters, after the launches of another plan.
+
+    An array for a tensor map is loaded with the axes of its `views`, by default as (batch, head, row, column).
+    """
+    kinds = {leaf.path: leaf.type for leaf in definition.leaves_}
+    arguments = {
+        name: _mapped(value, kind, (views or {}).get(name)) if isinstance(kind := kinds.get(name), TensorMap) else value
+        for name, value in fields.items()
+    }
+    earlier = (*before.before, replace(before, before=())) if before else ()
+    return LaunchPlan(kernel, grid, threads, definition(**arguments), constants, before=earlier)
+
+
+def _mapped(argument: ArrayArgument, kind: TensorMap, view: Any) -> MappedView:
+    if view is None:
+        view = argument.owner if len(argument.array.shape) == 4 else argument.owner.swapaxes(0, 1)[None]
+    array = describe(view)
+    assert array is not None
+    return MappedView(argument.name, argument.owner, argument.array, kind, array.shape, array.strides, view)
 
 
 def _checked(config: Any) -> AttentionConfig:
@@ -63,67 +103,9 @@ def run(
 
     `lse` is the log-sum-exp to write, allocated by default.
     """
-    sides = (*map(type, window),) if type(window) is tuple else type(window)  # of the key: True equals 1
-    options = out is None, type(causal), type(scale), type(softcap), sides, (causal, window, scale, softcap, config)
-    results: tuple[Any, Any] = launch(AttentionCall, kernel, (out, *operands, lse, *(offsets or ())), None, options)
+    arrays = (out, *operands, lse, *(offsets or ()))
+    results = remembered(AttentionCall, kernel, arrays, window_of(causal, window), scale, softcap, config)
     return results if return_lse else results[0]
-
-
-@dataclass(frozen=True)
-class AttentionPlan:
-    """A launch for all arrays of a library with the same types, shapes and strides: out, q, k, v, lse and offsets.
-
-    `reach` are the bytes before and after the address of out, q, k and v that these arrays cover, and `makers` allocate
-    the output and the log-sum-exp like q.
-    """
-
-    kernel: Any
-    traits: AttentionTraits
-    grid: tuple[int, int, int] | None
-    fields: dict[str, Any]
-    makers: tuple[Callable[[Any], Any], Callable[[Any], Any]]
-    reach: tuple[tuple[int, int], ...]
-    reads_keys: bool
-    library: Any = None
-    layouts: tuple[Any, ...] = ()
-
-    def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
-        """Launch, and remember the launch by the key of the call if the library of the arrays reports their layout."""
-        self._start(arrays, *out)
-        library = common_library(arrays)
-        if library:
-            layouts = tuple(None if array is None else library.layout(array) for array in arrays)
-            CALLS.keep(key, replace(self, library=library, layouts=layouts))
-
-    def launch(self, arrays: Sequence[Any], numbers: tuple[float, ...]) -> Any:
-        """Launch with other arrays and return the output and the log-sum-exp; return None, having done nothing, if
-        they do not fit."""
-        layouts = tuple([None if array is None else self.library.layout(array) for array in arrays])
-        if layouts != self.layouts:
-            return None
-        if not self._takes([0 if array is None else self.library.address(array) for array in arrays]):
-            return None
-        (out, q, _, _, lse, *_), (make_out, make_lse) = arrays, self.makers
-        results = make_out(q) if out is None else out, make_lse(q) if lse is None else lse
-        self._start(arrays, *results)
-        return results
-
-    def _takes(self, pointers: Sequence[int]) -> bool:
-        """Return True if arrays at these addresses are aligned, and the output does not overlap an operand."""
-        if any(pointer % TMA_BYTES for pointer in pointers):
-            return False
-        out, (before, after) = pointers[0], self.reach[0]
-        spans = [(at + low, at + high) for at, (low, high) in zip(pointers[1:4], self.reach[1:], strict=True)]
-        return not out or not any(low < out + after and out + before < high for low, high in spans)
-
-    def _start(self, arrays: Sequence[Any], out: Any, lse: Any) -> None:
-        _, q, k, v, _, *offsets = arrays
-        if self.grid is None:
-            return
-        operands = [x.swapaxes(0, 1)[None] if offsets else x for x in (q, *((k, v) if self.reads_keys else (q, q)))]
-        named = dict(zip(("q", "k", "v"), operands, strict=True)) | dict(zip(OFFSETS, offsets, strict=False))
-        launched = parameters(self.traits)(**named, out=strided(out), lse=lse, **self.fields)
-        self.kernel[self.grid, self.traits.threads](launched, traits=self.traits)
 
 
 class AttentionCall(CheckedCall):
@@ -134,40 +116,32 @@ class AttentionCall(CheckedCall):
 
     def __init__(self, call: PublicCall) -> None:
         out, q, k, v, lse, *offsets = call.arrays
-        *_, self.options = call.options
-        causal, window, scale, softcap, config = self.options
+        *_, window, scale, softcap, config = call.options
         self.kernel = call.kernels
         self.problem = problem = problem_of(q, k, v, (offsets[0], offsets[1]) if offsets else None)
         self.scale = scale_of(scale, problem.head)
         self.softcap = check_number("softcap", softcap, is_positive=False)
-        bounds, self.window = bounds_of(window_of(causal, window))
+        bounds, self.window = bounds_of(window)
         dims = problem.head, problem.shape[3]
         chosen = CONFIGS[dims] if config is None else _checked(config)
-        self.traits = AttentionTraits(
-            problem.q.type, *dims, chosen, bounds, self.softcap > 0, problem.offsets is not None
-        )
+        is_packed = problem.offsets is not None
+        self.traits = AttentionTraits(problem.q.type, *dims, chosen, bounds, self.softcap > 0, is_packed)
         self.output = output_of((problem.q, problem.k, problem.v), problem.out_shape, out)
-        self.makers = partial(_empty, problem.q.type, problem.out_shape), partial(_empty, f32, problem.lse_shape)
-        self.out = self.output.owner, self.makers[1](q) if lse is None else lse
+        self.lse = allocated("lse", lse, problem.q, problem.lse_shape, f32)
+        self.out = self.output.owner, self.lse.owner
+        self.is_empty = not self.output.array.size
 
-    def plan(self, config: Any, copied: str = "") -> AttentionPlan:
+    def plan(self, config: Any, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        problem, output = self.problem, self.output
-        batch, heads, rows, _ = problem.shape
-        kv_heads, keys = problem.keys
-        tiles = -(-rows // self.traits.config.queries) + problem.sequences
-        fields: dict[str, Any] = {"cap": self.scale / self.softcap} if self.softcap else {}
-        fields |= {
-            "out_strides": strides(output.array)[:3], "lse_strides": (heads * rows, rows), "group": heads // kv_heads,
-            "extents": (problem.sequences or rows, keys), "window": self.window,
-            "scale": (self.softcap or self.scale) * LOG2_E,
-        }  # fmt: skip
-        spans = [(x.array.span, x.array.pointer) for x in (output, problem.q, problem.k, problem.v)]
-        reach = tuple((low - at, high - at) for (low, high), at in spans)
-        grid = (tiles, heads, batch) if output.array.size else None
-        return AttentionPlan(self.kernel, self.traits, grid, fields, self.makers, reach, keys > 0)
-
-
-def _empty(type: Type, shape: tuple[int, ...], like: Any) -> Any:
-    """Return a new array of the library and device of another."""
-    return empty(array_argument("q", like, len(like.shape), "", ""), shape, type)
+        problem, traits = self.problem, self.traits
+        (batch, heads, rows, _), (kv_heads, keys) = problem.shape, problem.keys
+        named: dict[str, Any] = {"cap": self.scale / self.softcap} if self.softcap else {}
+        named |= {offsets.name: offsets for offsets in problem.offsets or ()}
+        k, v = (problem.k, problem.v) if keys else (problem.q, problem.q)
+        fields = dict(
+            q=problem.q, k=k, v=v, out=self.output, lse=self.lse, out_strides=strides(self.output.array)[:3],
+            lse_strides=(heads * rows, rows), group=heads // kv_heads, extents=(problem.sequences or rows, keys),
+            window=self.window, scale=(self.softcap or self.scale) * LOG2_E, **named,
+        )  # fmt: skip
+        grid = -(-rows // traits.config.queries) + problem.sequences, heads, batch
+        return planned(self.kernel, grid, traits.threads, parameters(traits), {"traits": traits}, fields)

@@ -12,9 +12,13 @@ import numpy as np
 import ptxdsl as pd
 from ptxdsl import arrays, driver, f32, ptr, s32, u32
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument
+from ptxdsl.kernels.flash.call import planned
 from ptxdsl.kernels.flash.problem import (
     LOG2_E,
+    allocated,
     check_dims,
     check_heads,
     check_strides,
@@ -24,6 +28,7 @@ from ptxdsl.kernels.flash.problem import (
     shapes_of,
 )
 from ptxdsl.kernels.flash.traits import ROWS, AttentionConfig, AttentionTraits
+from ptxdsl.types import Type, s64
 
 CONFIGS = {64: AttentionConfig(ROWS, 128, 4), 128: AttentionConfig(ROWS, 128, 3), 256: AttentionConfig(ROWS, 64, 3)}
 PAGES = (16, 32, 64, 128, 256)  # rows of a page
@@ -100,36 +105,78 @@ class DecodeTile:
         return None, self.length - 1 - number * self.traits.config.keys - row.first_column.to(s32)
 
 
-def run_decode(
-    kernels: Sequence[Any], operands: Sequence[object], scale: float | None, out: Any, return_lse: bool
-) -> Any:
-    """Check a call of attention_decode and launch it. Returns out, or (out, lse)."""
-    q, k, v, table, lengths = _checked(*operands)
-    (batch, heads, head), (_, page, kv_heads, _) = q.array.shape, k.array.shape
-    dv = v.array.shape[3]
-    factor = scale_of(scale, head)
-    output = output_of((q, k, v), (batch, heads, dv), out)
-    lse = empty(q, (batch, heads), f32)
-    if not output.array.size:
-        return (output.owner, lse) if return_lse else output.owner
-    traits = DecodeTraits(q.type, head, dv, CONFIGS[head], page=page)
-    group, pages = heads // kv_heads, table.array.shape[1]
-    row_tiles = -(-group // ROWS)
-    blocks, tiles = row_tiles * kv_heads * batch, -(-pages * page // traits.config.keys)
-    splits = max(1, min(2 * multiprocessors(q.array.device) // blocks, tiles))  # two blocks a multiprocessor
-    partial, sums = empty(q, (batch, heads, splits, dv), f32), empty(q, (batch, heads, splits), f32)
-    decode_kernel, combine_kernel = kernels
-    launched = decode_parameters(traits)(
-        q=q.owner.reshape(batch, kv_heads, group, head), k=k.owner, v=v.owner, page_table=table.owner,
-        lengths=lengths.owner, partial=partial, lse=sums, pages=pages, splits=splits, group=group,
-        scale=factor * LOG2_E,
+@lru_cache(maxsize=16)
+def combine_parameters(dtype: Type) -> Any:
+    """Return the parameters of `combine_kernel`: the parts of the output with their log-sum-exps, and the output."""
+    return pd.Parameters.of(
+        "AttentionCombine",
+        partial=ptr[f32],
+        sums=ptr[f32],
+        out=ptr[dtype],
+        lse=ptr[f32],
+        splits=u32,
+        heads=u32,
+        out_strides=s64[2],
+    )
+
+
+class DecodeCall(CheckedCall):
+    """A call of attention_decode()."""
+
+    name = "attention_decode"
+
+    def __init__(self, call: PublicCall) -> None:
+        out, *operands = call.arrays
+        *_, scale = call.options
+        self.kernels = call.kernels
+        self.q, self.k, self.v, self.table, self.lengths = _checked(*operands)
+        (batch, heads, head), columns = self.q.array.shape, self.v.array.shape[3]
+        self.scale = scale_of(scale, head)
+        self.output = output_of((self.q, self.k, self.v), (batch, heads, columns), out)
+        self.lse = allocated("lse", None, self.q, (batch, heads), f32)
+        self.out = self.output.owner, self.lse.owner
+        self.is_empty = not self.output.array.size
+
+    def plan(self, config: Any, copied: str = "") -> LaunchPlan:
+        """Return the launches: of the parts, and of the kernel that combines them."""
+        q, k, v = self.q, self.k, self.v
+        (batch, heads, head), (_, page, kv_heads, columns) = q.array.shape, v.array.shape
+        traits = DecodeTraits(q.type, head, columns, CONFIGS[head], page=page)
+        group, pages = heads // kv_heads, self.table.array.shape[1]
+        row_tiles = -(-group // ROWS)
+        blocks, tiles = row_tiles * kv_heads * batch, -(-pages * page // traits.config.keys)
+        splits = max(1, min(2 * multiprocessors(q.array.device) // blocks, tiles))  # two blocks a multiprocessor
+        partial = allocated("partial", None, q, (batch, heads, splits, columns), f32)
+        sums = allocated("sums", None, q, (batch, heads, splits), f32)
+        fields = dict(
+            q=q, k=k, v=v, page_table=self.table, lengths=self.lengths, partial=partial, lse=sums, pages=pages,
+            splits=splits, group=group, scale=self.scale * LOG2_E,
+        )  # fmt: skip
+        views = {"q": q.owner.reshape(batch, kv_heads, group, head)}
+        grid = row_tiles * splits, kv_heads, batch
+        decode_kernel, combine_kernel = self.kernels
+        parts = planned(
+            decode_kernel, grid, traits.threads, decode_parameters(traits), {"traits": traits}, fields, views
+        )
+        return combining(combine_kernel, parts, (partial, sums), self.output, self.lse)
+
+
+def combining(
+    kernel: Any,
+    parts: LaunchPlan,
+    written: tuple[ArrayArgument, ArrayArgument],
+    output: ArrayArgument,
+    lse: ArrayArgument,
+) -> LaunchPlan:
+    """Return the launch that combines parts of the output and their log-sum-exps, after those that write them."""
+    partial, sums = written
+    batch, heads, splits, columns = partial.array.shape
+    fields = dict(
+        partial=partial, sums=sums, out=output, lse=lse, splits=splits, heads=heads,
+        out_strides=output.array.strides[:2],
     )  # fmt: skip
-    decode_kernel[(row_tiles * splits, kv_heads, batch), traits.threads](launched, traits=traits)
-    combine_kernel[batch * heads, COMBINING](
-        partial, sums, arrays.strided(output.owner), lse, splits, heads, *output.array.strides[:2],
-        dtype=q.type, columns=dv,
-    )  # fmt: skip
-    return (output.owner, lse) if return_lse else output.owner
+    definition, constants = combine_parameters(output.type), {"dtype": output.type, "columns": columns}
+    return planned(kernel, (batch * heads,), COMBINING, definition, constants, fields, before=parts)
 
 
 def multiprocessors(device: int | None) -> int:

@@ -2,52 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ptxdsl import arrays, f32
+import ptxdsl as pd
+from ptxdsl import f32, ptr, s64, u32
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
-from ptxdsl.kernels.flash.problem import LOG2_E, bounds_of, output_of, problem_of, scale_of, window_of
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument
+from ptxdsl.kernels.flash.call import planned
+from ptxdsl.kernels.flash.problem import (
+    LOG2_E,
+    AttentionProblem,
+    allocated,
+    bounds_of,
+    output_of,
+    problem_of,
+    scale_of,
+)
 from ptxdsl.kernels.flash.traits import SCALED_CONFIGS, AttentionTraits, parameters
 from ptxdsl.types import bf16, e4m3, f16
 
 PADDED = 128  # the keys of the transposed values are a multiple of this
 
 
-def run_fp8(
-    kernels: Sequence[Any], operands: tuple[Any, Any, Any], scales: tuple[Any, Any, Any], causal: bool, window: Any,
-    scale: float | None, out: Any, return_lse: bool,
-) -> Any:  # fmt: skip
-    """Check a call of attention_fp8 and launch it. Returns out, or (out, lse)."""
-    problem = problem_of(*operands, types=(e4m3,), dims=SCALED_CONFIGS)
-    (batch, heads, m, columns), (kv_heads, n), q, v = problem.shape, problem.keys, problem.q, problem.v
-    of_heads = {
-        name: _checked_scale(name, owner, (batch, count)).owner
-        for name, owner, count in zip(
-            ("scale_q", "scale_k", "scale_v"), scales, (heads, kv_heads, kv_heads), strict=True
-        )
-    }
-    factor, (bounds, sides) = scale_of(scale, problem.head), bounds_of(window_of(causal, window))
-    output = output_of((q, problem.k, v), problem.out_shape, out, (bf16, f16))
-    lse = empty(q, problem.lse_shape, f32)
-    if output.array.size:
-        dims = problem.head, columns
-        traits = AttentionTraits(e4m3, *dims, SCALED_CONFIGS[dims], bounds, out=output.type)
-        transpose_kernel, kernel = kernels
-        blocks = -(-n // PADDED) or 1
-        transposed = empty(q, (batch, kv_heads, columns, blocks * PADDED), e4m3)
-        if n:
-            transpose_kernel[(blocks, kv_heads, batch), PADDED](
-                arrays.strided(v.owner), *v.array.strides[:3], n, transposed
+class TransposeParameters(pd.Parameters):
+    """The parameters of `transpose_kernel`: V with `n` keys and its elements between batches, heads and keys."""
+
+    v: ptr[e4m3]
+    strides: s64[3]
+    n: u32
+    out: ptr[e4m3]
+
+
+class Fp8Call(CheckedCall):
+    """A call of attention_fp8()."""
+
+    name = "attention_fp8"
+    problem: AttentionProblem
+
+    def __init__(self, call: PublicCall) -> None:
+        out, q, k, v, *scales = call.arrays
+        *_, window, scale = call.options
+        self.kernels = call.kernels
+        self.problem = problem = problem_of(q, k, v, types=(e4m3,), dims=SCALED_CONFIGS)
+        (batch, heads, _, _), (kv_heads, _) = problem.shape, problem.keys
+        self.scales = {
+            name: _checked_scale(name, owner, (batch, count))
+            for name, owner, count in zip(
+                ("scale_q", "scale_k", "scale_v"), scales, (heads, kv_heads, kv_heads), strict=True
             )
-        launched = parameters(traits)(
-            q=q.owner, k=problem.k.owner if n else q.owner, v=transposed, **of_heads, out=arrays.strided(output.owner),
-            lse=lse, out_strides=output.array.strides[:3], lse_strides=(heads * m, m), extents=(m, n),
-            group=heads // kv_heads, window=sides, scale=factor * LOG2_E,
+        }
+        self.scale, (self.bounds, self.window) = scale_of(scale, problem.head), bounds_of(window)
+        self.output = output_of((problem.q, problem.k, problem.v), problem.out_shape, out, (bf16, f16))
+        self.lse = allocated("lse", None, problem.q, problem.lse_shape, f32)
+        self.out = self.output.owner, self.lse.owner
+        self.is_empty = not self.output.array.size
+
+    def plan(self, config: Any, copied: str = "") -> LaunchPlan:
+        """Return the launches: of the kernel that transposes V, if there are keys, and of attention."""
+        problem, output = self.problem, self.output
+        (batch, heads, rows, columns), (kv_heads, keys), v = problem.shape, problem.keys, problem.v
+        transpose_kernel, kernel = self.kernels
+        dims = problem.head, columns
+        traits = AttentionTraits(e4m3, *dims, SCALED_CONFIGS[dims], self.bounds, out=output.type)
+        blocks = -(-keys // PADDED) or 1
+        transposed = allocated("transposed", None, problem.q, (batch, kv_heads, columns, blocks * PADDED), e4m3)
+        before = None
+        if keys:
+            moved = {"v": v, "strides": v.array.strides[:3], "n": keys, "out": transposed}
+            grid = blocks, kv_heads, batch
+            before = planned(transpose_kernel, grid, PADDED, TransposeParameters, {}, moved)
+        fields = dict(
+            q=problem.q, k=problem.k if keys else problem.q, v=transposed, **self.scales, out=output, lse=self.lse,
+            out_strides=output.array.strides[:3], lse_strides=(heads * rows, rows), extents=(rows, keys),
+            group=heads // kv_heads, window=self.window, scale=self.scale * LOG2_E,
         )  # fmt: skip
-        kernel[(-(-m // traits.config.queries), heads, batch), traits.threads](launched, traits=traits)
-    return (output.owner, lse) if return_lse else output.owner
+        grid = -(-rows // traits.config.queries), heads, batch
+        definition, constants = parameters(traits), {"traits": traits}
+        return planned(kernel, grid, traits.threads, definition, constants, fields, before=before)
 
 
 def _checked_scale(name: str, owner: object, shape: tuple[int, int]) -> ArrayArgument:

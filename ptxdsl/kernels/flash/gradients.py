@@ -1,22 +1,24 @@
-"""The arguments of the gradient of attention: checked arrays, and the three launches."""
+"""A call of the gradient of attention: checked arrays, and the launches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument
 from ptxdsl.kernels.flash.backward import (
     KEY_TILE,
     QUERY_TILE,
     BackwardTraits,
     backward_parameters,
 )
+from ptxdsl.kernels.flash.call import planned
 from ptxdsl.kernels.flash.problem import (
     LOG2_E,
     AttentionProblem,
+    allocated,
     bounds_of,
     check_number,
     check_strides,
@@ -32,101 +34,105 @@ HEADS = (64, 128)
 ADDED_HEAD = 128  # columns of the heads whose dq may be added; with 64, that is slower
 
 
-def run_backward(
-    kernels: Sequence[Any],
-    dout: object,
-    operands: Sequence[object],
-    forward: tuple[object, object],
-    offsets: tuple[object, object] | None,
-    window: tuple[int | None, int | None],
-    scale: float | None,
-    softcap: float,
-    is_deterministic: bool = True,
-    results: Sequence[Any] = (),
-) -> tuple[Any, Any, Any]:
-    """Check a call of attention_backward and launch it. Returns (dq, dk, dv).
+class BackwardCall(CheckedCall):
+    """A call of attention_backward(): three or four launches."""
 
-    `forward` are the output and the log-sum-exp. `results` are dq, dk, dv and two arrays of `statistics_shape`, all
-    allocated by default.
-    """
-    q, k, v = operands
-    problem = problem_of(q, k, v, offsets)
-    (_, heads, m, _), head, (kv_heads, n) = problem.shape, problem.head, problem.keys
-    check_head(problem)
-    output, gradient = (_like_output(*each, problem) for each in (("out", forward[0]), ("dout", dout)))
-    sums = _checked_lse(forward[1], problem)
-    factor, cap = scale_of(scale, head), check_number("softcap", softcap, is_positive=False)
-    bounds, sides = bounds_of(window)
-    if not results:
-        results = [empty(x, x.array.shape, x.type) for x in (problem.q, problem.k, problem.v)]
-        results += [empty(problem.q, statistics_shape(problem), f32) for _ in range(2)]
-    dq, dk, dv, lse2, delta = results
-    if not problem.q.array.size or not problem.k.array.size:
-        for result in (dq, dk, dv):
-            result[...] = 0
-        return dq, dk, dv
-    packed: dict[str, Any] = {x.name: x.owner for x in problem.offsets or ()}
-    traits, of_keys = (
-        BackwardTraits(problem.q.type, head, head, config, bounds, cap > 0, bool(packed), adds_dq=adds_dq)
-        for config, adds_dq in ((QUERY_TILE, False), (KEY_TILE, head == ADDED_HEAD and not is_deterministic))
-    )
-    _write_statistics(kernels[0], problem, traits, (output, gradient, sums), (lse2, delta))
-    shared: dict[str, Any] = {
-        x.name: x.owner.swapaxes(0, 1)[None] if packed else x.owner for x in (problem.q, problem.k, problem.v, gradient)
-    }
-    shared |= packed | {
-        "lse": lse2, "delta": delta, "padded": lse2.shape[2], "extents": (problem.sequences or m, n), "heads": heads,
-        "group": heads // kv_heads, "window": sides, "scale": (cap or factor) * LOG2_E, "factor": factor,
-    } | ({"cap": factor / cap} if cap else {})  # fmt: skip
-    if of_keys.adds_dq:
-        shared["sums"] = empty(problem.q, (*lse2.shape, head), f32)
-        shared["sums"][...] = 0
-    _launch(kernels[1:], problem, traits, of_keys, shared, (dq, dk, dv))
-    return dq, dk, dv
+    name = "attention_backward"
+    problem: AttentionProblem
 
+    def __init__(self, call: PublicCall) -> None:
+        dq, q, k, v, dout, out, lse, dk, dv, lse2, delta, *offsets = call.arrays
+        *_, window, scale, softcap, is_deterministic = call.options
+        self.kernels = call.kernels
+        self.problem = problem = problem_of(q, k, v, (offsets[0], offsets[1]) if offsets else None)
+        check_head(problem)
+        self.forward = tuple(_like_output(*each, problem) for each in (("out", out), ("dout", dout)))
+        self.lse = _checked_lse(lse, problem)
+        self.scale, self.cap = scale_of(scale, problem.head), check_number("softcap", softcap, is_positive=False)
+        bounds, self.window = bounds_of(window)
+        self.results = [
+            allocated(name, owner, x, x.array.shape, x.type)
+            for name, owner, x in (("dq", dq, problem.q), ("dk", dk, problem.k), ("dv", dv, problem.v))
+        ]
+        self.statistics = [
+            allocated(name, owner, problem.q, statistics_shape(problem), f32)
+            for name, owner in (("lse2", lse2), ("delta", delta))
+        ]
+        dims, is_packed = (problem.head, problem.head), problem.offsets is not None
+        self.of_queries, self.of_keys = (
+            BackwardTraits(problem.q.type, *dims, config, bounds, self.cap > 0, is_packed, adds_dq=adds_dq)
+            for config, adds_dq in (
+                (QUERY_TILE, False), (KEY_TILE, problem.head == ADDED_HEAD and not is_deterministic)
+            )
+        )  # fmt: skip
+        self.out = tuple(result.owner for result in self.results)
 
-def _launch(
-    kernels: Sequence[Any],
-    problem: AttentionProblem,
-    traits: BackwardTraits,
-    of_keys: BackwardTraits,
-    shared: dict[str, Any],
-    results: Sequence[Any],
-) -> None:
-    """Launch the kernels that compute dq, dk and dv; `of_keys` are the traits of those whose blocks own keys."""
-    (batch, heads, rows, _), (kv_heads, keys), (dq, dk, dv) = problem.shape, problem.keys, results
-    of_queries, of_both, converting = kernels
+    def plan(self, config: Any, copied: str = "") -> LaunchPlan | None:
+        """Return the launches: of the statistics, then of the kernels that compute dq, dk and dv. Without queries or
+        keys, set the gradients to zero."""
+        if not self.problem.q.array.size or not self.problem.k.array.size:
+            for result in self.out:
+                result[...] = 0
+            return None
+        (_, heads, rows, _), (kv_heads, keys), (dq, dk, dv) = self.problem.shape, self.problem.keys, self.results
+        statistics, of_queries, of_both, converting = self.kernels
+        fields = self._fields()
+        plan = self._plan_of_statistics(statistics, fields.get("sums"))
+        if not self.of_keys.adds_dq:
+            plan = self._plan(of_queries, self.of_queries, (rows, QUERY_TILE.queries, heads), fields, (dq, dq), plan)
+        plan = self._plan(of_both, self.of_keys, (keys, KEY_TILE.keys, kv_heads), fields, (dk, dv), plan)
+        if self.of_keys.adds_dq:
+            plan = self._plan(converting, self.of_keys, (rows, KEY_TILE.queries, heads), fields, (dq, dq), plan)
+        return plan
 
-    def launch(kernel: Any, traits: BackwardTraits, rows: int, size: int, heads: int, *outputs: Any) -> None:
-        steps = [stride for x in outputs for stride in strides(arrays.describe(x) or problem.q.array)[:3]]
-        launched: Any = backward_parameters(traits)(**shared, outputs=outputs, strides=tuple(steps))
-        threads = WARPGROUP if kernel is converting else traits.threads
-        kernel[(-(-rows // size) + problem.sequences, heads, batch), threads](launched, traits=traits)
+    def _fields(self) -> dict[str, Any]:
+        """Return the parameters that the kernels share."""
+        problem, (lse2, delta) = self.problem, self.statistics
+        (_, heads, rows, head), (kv_heads, keys) = problem.shape, problem.keys
+        fields: dict[str, Any] = {x.name: x for x in (problem.q, problem.k, problem.v, *(problem.offsets or ()))}
+        fields |= {
+            "dout": self.forward[1], "lse": lse2, "delta": delta, "padded": lse2.array.shape[2],
+            "extents": (problem.sequences or rows, keys), "heads": heads, "group": heads // kv_heads,
+            "window": self.window, "scale": (self.cap or self.scale) * LOG2_E, "factor": self.scale,
+        }  # fmt: skip
+        if self.cap:
+            fields["cap"] = self.scale / self.cap
+        if self.of_keys.adds_dq:
+            fields["sums"] = allocated("sums", None, problem.q, (*statistics_shape(problem), head), f32)
+        return fields
 
-    if not of_keys.adds_dq:
-        launch(of_queries, traits, rows, QUERY_TILE.queries, heads, dq, dq)
-    launch(of_both, of_keys, keys, KEY_TILE.keys, kv_heads, dk, dv)
-    if of_keys.adds_dq:
-        launch(converting, of_keys, rows, KEY_TILE.queries, heads, dq, dq)
+    def _plan(
+        self,
+        kernel: Any,
+        traits: BackwardTraits,
+        tiles: tuple[int, int, int],
+        fields: dict[str, Any],
+        outputs: tuple[ArrayArgument, ArrayArgument],
+        before: LaunchPlan,
+    ) -> LaunchPlan:
+        """Return the launch of a kernel for the tiles of (rows, rows of a tile, heads)."""
+        rows, tile_rows, heads = tiles
+        steps = tuple(stride for x in outputs for stride in strides(x.array)[:3])
+        grid = -(-rows // tile_rows) + self.problem.sequences, heads, self.problem.shape[0]
+        threads = WARPGROUP if kernel is self.kernels[-1] else traits.threads
+        fields = fields | {"outputs": outputs, "strides": steps}
+        return planned(kernel, grid, threads, backward_parameters(traits), {"traits": traits}, fields, before=before)
 
-
-def _write_statistics(
-    kernel: Any,
-    problem: AttentionProblem,
-    traits: BackwardTraits,
-    operands: Sequence[ArrayArgument],
-    results: Sequence[Any],
-) -> None:
-    """Launch the kernel that computes the statistics of the output, its gradient and the log-sum-exp."""
-    out, dout, lse = operands
-    (batch, heads, rows, _), (*_, padded), (lse2, delta) = problem.shape, statistics_shape(problem), results
-    launched: Any = statistics_parameters(traits)(
-        out=arrays.strided(out.owner), dout=arrays.strided(dout.owner), lse=lse.owner,
-        out_strides=strides(out.array)[:3], dout_strides=strides(dout.array)[:3], rows=rows, padded=padded, lse2=lse2,
-        delta=delta,
-        **{"q_offsets": problem.offsets[0].owner, "sequences": problem.sequences} if problem.offsets else {},
-    )  # fmt: skip
-    kernel[(padded // BLOCK_ROWS, heads, batch), WARPGROUP](launched, traits=traits)
+    def _plan_of_statistics(self, kernel: Any, sums: ArrayArgument | None) -> LaunchPlan:
+        """Return the launch that computes the statistics of the output, its gradient and the log-sum-exp."""
+        problem, (out, dout), (lse2, delta) = self.problem, self.forward, self.statistics
+        (batch, heads, rows, _), (*_, padded) = problem.shape, statistics_shape(problem)
+        fields: dict[str, Any] = {
+            "out": out, "dout": dout, "lse": self.lse, "out_strides": strides(out.array)[:3],
+            "dout_strides": strides(dout.array)[:3], "rows": rows, "padded": padded, "lse2": lse2, "delta": delta,
+        }  # fmt: skip
+        if problem.offsets:
+            fields |= {"q_offsets": problem.offsets[0], "sequences": problem.sequences}
+        traits = self.of_queries
+        if sums is not None:
+            fields["sums"], traits = sums, self.of_keys
+        grid = padded // BLOCK_ROWS, heads, batch
+        return planned(kernel, grid, WARPGROUP, statistics_parameters(traits), {"traits": traits}, fields)
 
 
 def check_head(problem: AttentionProblem) -> None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import arrays, f32, ptr, s32, u32
+from ptxdsl import f32, ptr, s32, u32
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import ArrayArgument, empty
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.matrix import ArrayArgument
+from ptxdsl.kernels.flash.call import planned
 from ptxdsl.kernels.flash.decode import (
-    COMBINING,
     DecodeTraits,
     check_pages,
     check_sequences,
+    combining,
     multiprocessors,
 )
-from ptxdsl.kernels.flash.problem import LOG2_E, output_of, scale_of, shapes_of
+from ptxdsl.kernels.flash.problem import LOG2_E, allocated, output_of, scale_of, shapes_of
 from ptxdsl.kernels.flash.traits import ROWS, AttentionConfig
 from ptxdsl.types import s64
 
@@ -78,34 +80,45 @@ def mla_parameters(traits: MlaTraits) -> Any:
     )
 
 
-def run_mla(kernels: Sequence[Any], operands: Sequence[object], scale: float | None, out: Any, return_lse: bool) -> Any:
-    """Check a call of attention_decode_mla and launch it. Returns out, or (out, lse)."""
-    q, kv, table, lengths = _checked(*operands)
-    (batch, heads, _), page = q.array.shape, kv.array.shape[1]
-    factor, output = scale_of(scale, HEAD), output_of((q, kv), (batch, heads, VALUES), out)
-    lse = empty(q, (batch, heads), f32)
-    if not output.array.size:
-        return (output.owner, lse) if return_lse else output.owner
-    row_tiles, pages = -(-heads // ROWS), table.array.shape[1]
-    splits = split_count(row_tiles * batch, -(-pages * page // KEYS), multiprocessors(q.array.device))
-    traits = MlaTraits(q.type, page=page, is_split=splits > 1)
-    written, sums = arrays.strided(output.owner), lse
-    results: dict[str, Any] = {"out": written}
-    if traits.is_split:
-        partial, sums = empty(q, (batch, heads, splits, VALUES), f32), empty(q, (batch, heads, splits), f32)
-        results = {"partial": partial}
-    mla_kernel, combine_kernel = kernels
-    launched = mla_parameters(traits)(
-        q=q.owner.reshape(batch, 1, heads, HEAD), kv=kv.owner, page_table=table.owner, lengths=lengths.owner,
-        **results, out_strides=output.array.strides[:2], lse=sums, pages=pages, splits=splits, group=heads,
-        scale=factor * LOG2_E,
-    )  # fmt: skip
-    mla_kernel[(row_tiles * splits, 1, batch), traits.threads](launched, traits=traits)
-    if traits.is_split:
-        combine_kernel[batch * heads, COMBINING](
-            partial, sums, written, lse, splits, heads, *output.array.strides[:2], dtype=q.type, columns=VALUES
-        )
-    return (output.owner, lse) if return_lse else output.owner
+class MlaCall(CheckedCall):
+    """A call of attention_decode_mla()."""
+
+    name = "attention_decode_mla"
+
+    def __init__(self, call: PublicCall) -> None:
+        out, *operands = call.arrays
+        *_, scale = call.options
+        self.kernels = call.kernels
+        self.q, self.kv, self.table, self.lengths = _checked(*operands)
+        batch, heads, _ = self.q.array.shape
+        self.scale = scale_of(scale, HEAD)
+        self.output = output_of((self.q, self.kv), (batch, heads, VALUES), out)
+        self.lse = allocated("lse", None, self.q, (batch, heads), f32)
+        self.out = self.output.owner, self.lse.owner
+        self.is_empty = not self.output.array.size
+
+    def plan(self, config: Any, copied: str = "") -> LaunchPlan:
+        """Return the launch, or those of the parts and of the kernel that combines them."""
+        q, kv, pages = self.q, self.kv, self.table.array.shape[1]
+        (batch, heads, _), page = q.array.shape, kv.array.shape[1]
+        row_tiles = -(-heads // ROWS)
+        splits = split_count(row_tiles * batch, -(-pages * page // KEYS), multiprocessors(q.array.device))
+        traits = MlaTraits(q.type, page=page, is_split=splits > 1)
+        partial, sums = self.output, self.lse
+        if traits.is_split:
+            partial = allocated("partial", None, q, (batch, heads, splits, VALUES), f32)
+            sums = allocated("sums", None, q, (batch, heads, splits), f32)
+        fields = {
+            "q": q, "kv": kv, "page_table": self.table, "lengths": self.lengths,
+            "partial" if traits.is_split else "out": partial, "out_strides": self.output.array.strides[:2],
+            "lse": sums, "pages": pages, "splits": splits, "group": heads, "scale": self.scale * LOG2_E,
+        }  # fmt: skip
+        views = {"q": q.owner.reshape(batch, 1, heads, HEAD)}
+        grid, (mla_kernel, combine_kernel) = (row_tiles * splits, 1, batch), self.kernels
+        plan = planned(mla_kernel, grid, traits.threads, mla_parameters(traits), {"traits": traits}, fields, views)
+        if not traits.is_split:
+            return plan
+        return combining(combine_kernel, plan, (partial, sums), self.output, self.lse)
 
 
 def split_count(blocks: int, tiles: int, processors: int) -> int:

@@ -13,7 +13,7 @@ from ptxdsl import arrays
 from ptxdsl.arrays import Array
 from ptxdsl.errors import LaunchError, listed
 from ptxdsl.kernels.call.launching.residency import stream_of
-from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_types, empty
+from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, array_argument, describe_types, empty
 from ptxdsl.kernels.flash.traits import CONFIGS
 from ptxdsl.types import Type, bf16, f16, s32
 
@@ -75,6 +75,23 @@ class AttentionProblem:
     def lse_shape(self) -> tuple[int, ...]:
         batch, heads, rows, _ = self.shape
         return (heads, rows) if self.offsets else (batch, heads, rows)
+
+
+@dataclass(frozen=True)
+class MappedView(MappedMatrix):
+    """An array passed by tensor map; `view` has the axes of the map."""
+
+    view: Any
+
+    @property
+    def lines(self) -> Any:
+        return self.view
+
+
+def allocated(name: str, owner: object, like: ArrayArgument, shape: tuple[int, ...], type: Type) -> ArrayArgument:
+    """Return an array of the caller as an argument, or a new one."""
+    owner = empty(like, shape, type) if owner is None else owner
+    return array_argument(name, owner, len(shape), "", "", str(type))
 
 
 def extents(array: Array) -> tuple[int, ...]:

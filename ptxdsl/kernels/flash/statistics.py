@@ -8,22 +8,25 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
+from ptxdsl.kernels.flash.backward import BackwardTraits
 from ptxdsl.kernels.flash.output import offset
 from ptxdsl.kernels.flash.tile import find_sequence
-from ptxdsl.kernels.flash.traits import WARP, WARPGROUP, AttentionTraits
+from ptxdsl.kernels.flash.traits import WARP, WARPGROUP
 from ptxdsl.types import s32, s64
 
 LOG2_E = math.log2(math.e)
 PADDED = 128  # rows of the statistics of a sequence are padded to this
 BLOCK_ROWS = 16  # rows of a block of the kernel
 WARP_ROWS = BLOCK_ROWS * WARP // WARPGROUP  # their loads are in flight at once
-DEFAULT = AttentionTraits()
+VECTOR = 4  # elements of a 16-byte store
+DEFAULT = BackwardTraits()
 
 
 @lru_cache(maxsize=256)
-def statistics_parameters(traits: AttentionTraits) -> Any:
+def statistics_parameters(traits: BackwardTraits) -> Any:
     """Return the parameters of the statistics kernel: the output and its gradient, with their elements between batches,
-    heads and rows, and the statistics of `rows` rows a head that it reads and of `padded` rows that it writes.
+    heads and rows, and the statistics of `rows` rows a head that it reads and of `padded` rows that it writes. `sums`
+    are those of `QueryGradient`, which become zero.
     """
     return pd.Parameters.of(
         "AttentionStatistics",
@@ -37,6 +40,7 @@ def statistics_parameters(traits: AttentionTraits) -> Any:
         lse2=ptr[f32],
         delta=ptr[f32],
         **{"sequences": s32, "q_offsets": ptr[s32]} if traits.is_packed else {},
+        **{"sums": ptr[f32]} if traits.adds_dq else {},
     )
 
 
@@ -53,7 +57,7 @@ def statistic(p: Any, tile: Any, head: Any, row: Any) -> Any:
 
 
 @pd.kernel(reqntid=WARPGROUP)
-def statistics_kernel(p: statistics_parameters(traits), *, traits: AttentionTraits = DEFAULT) -> None:
+def statistics_kernel(p: statistics_parameters(traits), *, traits: BackwardTraits = DEFAULT) -> None:
     """Write lse·log2(e) and delta = sum(out·dout) of 16 rows, 4 a warp; those past the last row get infinity and 0.
 
     The grid is (blocks of 16 padded rows, heads, batches).
@@ -70,7 +74,7 @@ def statistics_kernel(p: statistics_parameters(traits), *, traits: AttentionTrai
         write_statistics(p, traits, first, rows, start.to(u32), first_statistic(start, sequence))
 
 
-def write_statistics(p: Any, traits: AttentionTraits, first: Any, rows: Any, source: Any, target: Any) -> None:
+def write_statistics(p: Any, traits: BackwardTraits, first: Any, rows: Any, source: Any, target: Any) -> None:
     """Write the statistics of the rows of a warp, from `first` on of a sequence of `rows` rows.
 
     `source` and `target` are the rows of the arrays and of the statistics at which the sequence begins.
@@ -91,6 +95,11 @@ def write_statistics(p: Any, traits: AttentionTraits, first: Any, rows: Any, sou
     for total in totals:
         for distance in (1, 2, 4, 8, 16):
             total += pd.ptx.shfl.sync.bfly.b32(total, distance, 31, 0xFFFFFFFF)
+    if traits.adds_dq:
+        zero = pd.var(f32, 0.0)
+        begin = (outer * p.padded + target + first).to(s64) * traits.head + (pd.laneid * VECTOR).to(s64)
+        for step in range(0, WARP_ROWS * traits.head, WARP * VECTOR):
+            pd.ptx.st.global_.v4.f32(p.sums + (begin + step), [zero] * VECTOR)
     row, delta = first + pd.laneid, pd.var(f32, 0.0)
     with pd.if_(pd.laneid < WARP_ROWS):  # a lane writes those of one row
         exponent = pd.var(f32, math.inf)

@@ -17,7 +17,6 @@ from ptxdsl.kernels.call.launching.record import CallRecord, KernelLaunch, LazyL
 from ptxdsl.kernels.call.launching.residency import prepared, stream_of
 from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix
-from ptxdsl.runtime.dispatch import target
 from ptxdsl.runtime.launch import Compiled, gpu_of
 from ptxdsl.runtime.tensor_maps import MappedAs
 from ptxdsl.trace.parameters import Definition, Parameters, assembled
@@ -65,8 +64,8 @@ class LaunchPlan:
         return cast(Parameters, assembled(cast(Definition, type(self.parameters)), arguments))
 
     def carry_out(self, key: Hashable, arrays: Sequence[Any], out: Any, factors: tuple[float, ...] = ()) -> None:
-        """Launch with the arrays of a call, output first, or with `out` if the call has none. The launch is kept under
-        the key of the call if all arrays are on a GPU and from a library that reports their layout."""
+        """Launch. The launch is kept under the key of the call if all arrays are on a GPU and from a library that
+        reports their layout. `arrays` and `out` are those of `CallRecord`."""
         array_arguments = [argument for each in (*self.before, self) for argument in each.array_arguments.values()]
         device, stream = stream_of(*(argument.array for argument in array_arguments))
         if device is None or settings.current().device == "emulator":
@@ -74,7 +73,7 @@ class LaunchPlan:
             return
         _check_located(array_arguments, device)
         self.launch(device, stream)
-        library = common_library((out, *arrays))
+        library = common_library(arrays)
         if library and is_kept(device, self.stream):
             launches = [plan._prepared(device) for plan in (*self.before, self)]
             CALLS.keep(key, LazyLaunch(CallRecord(launches, arrays, out, factors, self.stream, library)))
@@ -90,7 +89,7 @@ class LaunchPlan:
         emulated = settings.current().device != "cuda" and all(
             a.array.device == HOST for a in self.array_arguments.values()
         )
-        dependent = emulated and self.kernel.variant(target(None), dict(self.constants)).waits_for_others
+        dependent = emulated and self.kernel.variant(None, dict(self.constants)).waits_for_others
         self.kernel[self.grid, self.threads](self.group, dependent=dependent, **self.constants)
 
     def launch(self, device: int, stream: int) -> None:

@@ -7,23 +7,23 @@ for; the full check then decides. For `gemm(a, b)` with torch tensors it is
         a0, a1, a2, a3 = arrays
         if not alike(a1, a2): return None
         stream = current_stream()
-        a0 = make(a1)
-        p0 = a0.data_ptr()
+        a4 = make4(a1)
         p1 = a1.data_ptr()
         p2 = a2.data_ptr()
-        key = (p0, p1, p2, )
+        p4 = a4.data_ptr()
+        key = (p1, p2, p4, )
         config0 = config_of0(stream)
         buffer0, parameters0, packed0, _ = slots0.kept
         if key != packed0[0] or numbers != packed0[2] or numbers[1] is not packed0[2][1]:
             if numbers != known and not may_replace(numbers, known): return None
-            if (p0 | p1 | p2) % 16: return None
+            if (p1 | p2 | p4) % 16: return None
             packed0[0], packed0[1] = None, key
             pack_into0(buffer0, 0, p1, 64, p2, …)
             if packed0[1] is not key: return None
             packed0[0], packed0[2] = key, numbers
         (status,) = run0(config0, function0, parameters0, 0)
         if status: again0(status, config0, parameters0)
-        return a0
+        return a4
 
 Equal numbers may be zeros of different sign, which are compared by identity.
 """
@@ -79,11 +79,12 @@ def may_replace(numbers: tuple[float, ...], known: tuple[float, ...]) -> bool:
 class CallRecord(LaunchRecord):
     """A call that launches kernels one after the other, to repeat with arrays of the same layout.
 
-    `arrays` are those of the call, the first of which is the output, None if the call makes it as it made `out`. A
-    launch with a workspace is bound to `stream`.
+    `arrays` are those of the call, None for those that it was not given, and `out` is what it returns: an array, or a
+    tuple of several. Each launch allocates the arrays that it returns or passes to a kernel and that the call was not
+    given. A launch with a workspace is bound to `stream`.
     """
 
-    parameters, give_up, done = "arrays, numbers", "return None", "return a0"
+    parameters, give_up = "arrays, numbers", "return None"
 
     def __init__(
         self,
@@ -96,39 +97,46 @@ class CallRecord(LaunchRecord):
     ) -> None:
         super().__init__(library)
         self.launches, self.numbers, self.stream = launches, numbers, stream
-        self.arrays, self.makes_out = (out, *arrays[1:]), arrays[0] is None
+        passed = [n for n, array in enumerate(arrays) if array is not None]
+        results = out if isinstance(out, tuple) else (out,)
+        used = [*results, *(x.owner for launch in launches for x in launch.arguments if isinstance(x, ArrayArgument))]
+        allocated = {id(array): array for array in used if not any(array is arrays[n] for n in passed)}
+        self.arrays, self.argument_count = (*arrays, *allocated.values()), len(arrays)
+        self.allocated = range(len(arrays), len(self.arrays))
+        names = [f"a{self._number(array)}" for array in results]
+        self.done = f"return {', '.join(names)}"
         self.by_array = {
-            self._position(argument): argument
+            self._number(argument.owner): argument
             for launch in launches for argument in launch.arguments if isinstance(argument, ArrayArgument)
         }  # fmt: skip
         for n, argument in self.by_array.items():
             low, high = argument.array.span
             self.reach[n] = low - argument.array.pointer, high - argument.array.pointer
-        passed = [n for n, array in enumerate(arrays) if array is not None]
         self.first = {n: next(m for m in passed if arrays[m] is arrays[n]) for n in passed}
         self.compared_arrays = [n for n in passed if self.first[n] == n]
-        self.known_addresses = {n: library.address(self.arrays[n]) for n in sorted({0, *self.compared_arrays})}
+        self.known_addresses = {n: library.address(self.arrays[n]) for n in (*self.compared_arrays, *self.allocated)}
         self.constants = {
             "known": numbers,
             "may_replace": may_replace,
             "alike": library.alike([arrays[n] for n in self.compared_arrays]),
-            "make": maker(library.name, out.shape, out.dtype),
-            "current_stream": library.current_stream(int(library.device(out))),
+            "current_stream": library.current_stream(int(library.device(results[0]))),
         }
+        for n in self.allocated:
+            self.constants[f"make{n}"] = maker(library.name, self.arrays[n].shape, self.arrays[n].dtype)
         for n, launch in enumerate(launches):
             self.constants.update((f"{name}{n}", value) for name, value in launch.parts.items())
 
-    def _position(self, argument: ArrayArgument) -> int:
-        return next(n for n, array in enumerate(self.arrays) if array is argument.owner)
+    def _number(self, owner: Any) -> int:
+        return next(n for n, array in enumerate(self.arrays) if array is owner)
 
     def compared(self) -> list[str]:
         return [
-            f"{', '.join(f'a{n}' for n in range(len(self.arrays)))} = arrays",
+            f"{', '.join(f'a{n}' for n in range(self.argument_count))} = arrays",
             *self.unless(f"a{n} is not a{first}" for n, first in self.first.items() if n != first),
             *self.unless([f"not alike({', '.join(f'a{n}' for n in self.compared_arrays)})"]),
             "stream = current_stream()",
             *self.unless([] if self.stream is None else [f"stream != {self.stream}"]),
-            *(["a0 = make(a1)"] if self.makes_out else []),
+            *(f"a{n} = make{n}(a1)" for n in self.allocated),
             *self.addresses(self.known_addresses),
             f"key = ({''.join(f'p{n}, ' for n in self.known_addresses)})",
         ]
@@ -157,13 +165,14 @@ class CallRecord(LaunchRecord):
         return [f"({' | '.join(even)}) % {ALIGNMENT}"] * bool(even) + odd
 
     def _overlaps(self) -> list[str]:
-        """Return tests for arrays that began at one address and do not now, and for overlaps of what a kernel writes. A
-        new output overlaps nothing."""
-        addresses = self.known_addresses
+        """Return tests for arrays that began at one address and do not now, and for overlaps of what a kernel writes.
+        An array that the launch makes overlaps nothing."""
+        addresses = {n: address for n, address in self.known_addresses.items() if n not in self.allocated}
         same = [pair for pair in combinations(addresses, 2) if addresses[pair[0]] == addresses[pair[1]]]
-        written = {self._position(argument) for launch in self.launches for argument in launch.written}
-        pairs = [pair for pair in combinations(self.by_array, 2) if written & {*pair} and pair not in same]
-        apart = [self.overlap(*pair) for pair in pairs if not self.makes_out or all(pair)]
+        written = {self._number(argument.owner) for launch in self.launches for argument in launch.written}
+        passed = [n for n in self.by_array if n not in self.allocated]
+        pairs = [pair for pair in combinations(passed, 2) if written & {*pair} and pair not in same]
+        apart = [self.overlap(*pair) for pair in pairs]
         return [*(f"p{one} != p{other}" for one, other in same), *apart]
 
     def packed(self) -> dict[str, list[str]]:
@@ -179,9 +188,9 @@ class CallRecord(LaunchRecord):
         """Return the expression for a parameter: an address, a tensor map, or a constant."""
         if isinstance(argument, MappedMatrix):
             self.constants[f"map{suffix}"] = argument.encoder()
-            return f"map{suffix}(p{self._position(argument)})"
+            return f"map{suffix}(p{self._number(argument.owner)})"
         if isinstance(argument, ArrayArgument):
-            return f"p{self._position(argument)}"
+            return f"p{self._number(argument.owner)}"
         if type(argument) is int:
             return str(argument)
         self.constants[f"v{suffix}"] = argument

@@ -278,6 +278,23 @@ def test_what_is_carried_out_of_a_branch_or_round_must_be_a_variable(body):
     assert "is rebound in" in text or "has another value in the next iteration of" in text
 
 
+COMPREHENSIONS = {
+    "of a loop's name": "for i in pd.range(n):\n    x[i] = 1.0\n"
+    "for j in pd.range(n):\n    for i in pd.range(n):\n        x[i] = 2.0\n    y = [x[i] for i in range(2)]\n    x[j] = y[0]",
+    "in a branch": "a = 0\nwith pd.if_(n > 1):\n    a = 1\n    y = [x[a] for a in range(2)]\n    x[0] = y[1]",
+}
+
+
+@pytest.mark.parametrize("body", COMPREHENSIONS.values(), ids=COMPREHENSIONS)
+def test_a_comprehension_does_not_read_the_names_that_it_binds(body):
+    assert refusal(body) == ""
+
+
+def test_a_name_that_a_comprehension_restores_is_read_after_it():
+    body = "a = 0\nwith pd.if_(n > 1):\n    a = 1\ny = [x[a] for a in range(2)]\nx[0] = y[0]\nx[a] = 1.0"
+    assert "is rebound in" in refusal(body)
+
+
 READ_OUTSIDE = {
     "of a branch": "with pd.if_(n > 1):\n    a = x[0]\nx[1] = a",
     "of an else": "with pd.if_(n > 1):\n    a = x[0]\nwith pd.else_():\n    x[1] = a",

@@ -440,9 +440,7 @@ class TestRefusals:
 
         with pytest.raises(pd.TraceError) as refused:
             mistaken[1, 64](np.zeros(64, np.float32))
-        assert refused.value.message == (
-            "`+=` on the element `x[pd.tid.x % tile]`, which is read and written by two instructions"
-        )
+        assert refused.value.message == ("`+=` on `x[pd.tid.x % tile]`, which is not a variable")
         assert "| x[pd.tid.x % tile] += 1.0\n" in str(refused.value)
 
     def test_a_config_that_cannot_be_traced_is_refused_at_the_line_that_says_so(self):

@@ -28,6 +28,7 @@ _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _CONDITIONS = ("while_", "elif_")  # evaluated immediately; a loop condition belongs to each iteration
 _CLOSES = ("LOAD_CLOSURE", "LOAD_FAST", "BUILD_TUPLE", "PUSH_NULL")
+_SAVES = "LOAD_FAST_AND_CLEAR"
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 
@@ -66,6 +67,7 @@ def _runs_at_once(listing: list[dis.Instruction], n: int) -> bool:
 def _live(code: CodeType) -> list[frozenset[str]]:
     """Return the names that are live after each instruction, by backward data flow to a fixed point."""
     listing = bytecode(code)
+    restored = _restored(listing)
     following = [_successors(listing, n) for n in range(len(listing))]
     at = {i.offset: n for n, i in enumerate(listing)}
     before: list[frozenset[str]] = [frozenset()] * len(listing)
@@ -76,10 +78,30 @@ def _live(code: CodeType) -> list[frozenset[str]]:
         for n in reversed(range(len(listing))):
             after[n] = frozenset().union(*(before[at[o]] for o in following[n]))
             reads, writes = names_of(listing[n])
-            now = reads | (after[n] - writes)
+            now = reads | (after[n] - (writes - restored.get(n, frozenset())))
             changed |= now != before[n]
             before[n] = now
     return after
+
+
+def _restored(listing: list[dis.Instruction]) -> dict[int, frozenset[str]]:
+    """Return the names that instructions after inlined comprehensions bind to their values from before.
+
+    From Python 3.12 on, a comprehension is part of its function: LOAD_FAST_AND_CLEAR saves a name that it uses, and a
+    store after its loop restores the name, which was neither read nor rebound.
+    """
+    saved = frozenset(i.argval for i in listing if i.opname == _SAVES)
+    restored: dict[int, frozenset[str]] = {}
+    for n, instruction in enumerate(listing) if saved else ():
+        if instruction.opname != "END_FOR":
+            continue
+        n, missing = n + 1, saved
+        while listing[n].opname in ("POP_ITER", "POP_TOP", "SWAP"):
+            n += 1
+        while listing[n].opname.startswith("STORE_FAST"):
+            restored[n] = names_of(listing[n])[1] & missing
+            n, missing = n + 1, missing - restored[n]
+    return restored
 
 
 def _successors(listing: list[dis.Instruction], n: int) -> list[int]:
@@ -94,7 +116,7 @@ def _successors(listing: list[dis.Instruction], n: int) -> list[int]:
 def names_of(instruction: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
     """Return (names read, names bound); newer Pythons combine two accesses in one instruction."""
     name, value = instruction.opname, instruction.argval
-    if not any(kind in name for kind in ("_FAST", "_DEREF", "_CLOSURE")):
+    if name == _SAVES or not any(kind in name for kind in ("_FAST", "_DEREF", "_CLOSURE")):
         return frozenset(), frozenset()
     parts = list(value) if isinstance(value, tuple) else [value]
     verbs = [word for word in name.split("_") if word in ("LOAD", "STORE", "DELETE")]

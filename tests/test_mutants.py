@@ -309,10 +309,11 @@ def test_the_table_of_both_names_what_they_judge_differently():
     ]
 
 
-def test_rows_stay_valid_where_only_lines_of_python_changed(tmp_path):
+def test_rows_stay_valid_where_only_lines_and_functions_of_python_changed(tmp_path):
     text = exchange.ptx()
     assert ".loc" in text
     moved = "\n".join(re.sub(r"(\.loc \d+) (\d+)", r"\1 9\2", line) for line in text.split("\n"))
+    moved += "\n.section .debug_str\n{\n$L__info_string0:\n.b8 97,0\n}\n"  # the name of an inlined function
     mutants, others = (list(Kernel(each).mutants()) for each in (text, moved))
     assert mutants[0].source != others[0].source
     rows = Rows(tmp_path / "rows", "exchange", text, mutants)

@@ -68,8 +68,9 @@ class Rows:
 
 
 def _without_lines(text: str) -> str:
-    """Return the text without the Python files and lines that it came from."""
-    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith((".file", ".loc")))
+    """Return the text without the Python files, lines and functions that it came from: Python versions differ in them."""
+    instructions, _, _ = text.partition("\n.section")
+    return "\n".join(line for line in instructions.split("\n") if not line.lstrip().startswith((".file", ".loc")))
 
 
 def _without_source(mutant: str) -> str:

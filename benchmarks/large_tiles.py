@@ -15,12 +15,12 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import gelu
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.sm90.stages import STAGGER
-from ptxdsl.kernels.tiles.persistent import Rastered, Strips
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 
 SHAPES = ["4096x4096x4096", "8192x8192x8192", "5120x5120x5120", "6144x4096x4096", "16384x4096x7168", "4096x14336x4096"]
 SHARED, TURNS = [(256, 4), (224, 4), (192, 4), (160, 5)], [(128, 6), (160, 5), (192, 5), (208, 5)]  # columns, stages
-ORDERS: dict[str, TileSchedule] = {"": Strips(), " strips of 8": Strips(8), " hilbert": Rastered()}
+ORDERS: dict[str, TileSchedule] = {"": Strips(), " strips of 8": Strips(8)}
 EPILOGUES = ["none", "gelu", "residual"]
 
 

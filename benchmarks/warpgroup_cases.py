@@ -49,7 +49,6 @@ from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
-from ptxdsl.kernels.tiles.interleaved import CLASSES
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import TYPES, bf16, s32
 
@@ -157,14 +156,14 @@ def large_facts(
     operands = Operands(bf16, bf16, c="separate" if epilogue == "residual" else "none")
     is_split = 2 * k % SECTOR_BYTES != 0
     split_lines = is_split and not copies[0], is_split and not copies[1]
-    return ProductFacts(m, n, k, 1, operands, epilogue == "gelu", split_lines, split_lines[0] and m % CLASSES == 0)
+    return ProductFacts(m, n, k, 1, operands, epilogue == "gelu", split_lines)
 
 
 def batched_facts(batches: int, m: int, n: int, k: int) -> ProductFacts:
     """Return the facts of row-major As and column-major Bs in bf16."""
     known = large_facts(m, n, k)
     operands = replace(known.operands, batches="strided", out_boxes=True)
-    return known._replace(batches=batches, operands=operands, interleaves=False)
+    return known._replace(batches=batches, operands=operands)
 
 
 def bytes_facts(m: int, n: int, k: int, inputs: str) -> ProductFacts:

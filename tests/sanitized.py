@@ -26,7 +26,6 @@ from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
 
@@ -193,7 +192,6 @@ PRODUCTS: Mapping[str, Callable[[Machine], float]] = {
     "swapped, pairs": product(replace(SWAPPED, tile=(16, 128, 64), schedule=ClusterStrips((2, 1))), (40, 520, 264)),
     "swapped, K in a cluster": product(IN_RING, (150, 136, 1288)),
     "clusters": product(replace(TILE, schedule=ClusterStrips((2, 1))), (200, 200, 264)),
-    "interleaved": product(replace(TILE, schedule=InterleavedStrips((2, 1))), (520, 72, 72)),
     "one tile a block": product(replace(TILE, tile=(128, 64, 64), schedule=IN_COLUMNS), (200, 136, 264)),
     "from registers": from_registers(False, replace(PERSISTENT, tile=(128, 64, 32), stagger=1)),
     "from registers, swapped": from_registers(True, replace(SWAPPED, tile=(64, 128, 32))),

@@ -13,14 +13,13 @@ import numpy as np
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError, called_elsewhere, public_class
 from ptxdsl.kernels.product.operands import FLOATS, SUMS, Operands, either, quoted
-from ptxdsl.kernels.sm80.reading import WarpConfigs
 from ptxdsl.kernels.sm80.tiling import atom_of, misfit_count, nearest_warp
-from ptxdsl.kernels.sm90.reading import WGMMA as WGMMA
-from ptxdsl.kernels.sm90.reading import WarpgroupConfigs
+from ptxdsl.kernels.sm80.traits import WarpConfigs
+from ptxdsl.kernels.sm90.traits import WGMMA as WGMMA
+from ptxdsl.kernels.sm90.traits import WarpgroupConfigs
 from ptxdsl.kernels.tiles.resolve import REDUCTIONS, Misfit, Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits.reading import ConfigReader
-from ptxdsl.kernels.traits.traits import Tiling, Traits
+from ptxdsl.kernels.traits.traits import ConfigReader, Tiling, Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)

@@ -15,12 +15,12 @@ from ptxdsl.kernels.call.call import launch
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKernels, hashable
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, load_tile, multiply_tiles
+from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, load_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Side
 from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
-from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
+from ptxdsl.kernels.sm80.ring import SharedMemory
 from ptxdsl.kernels.sm80.tiling import WarpTiling
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
@@ -31,7 +31,6 @@ from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters, window_prod
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies, WindowCopies
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.resolve import Schedule
-from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.traits.parameters import conv2d_parameters, extra_values
 
 USUAL = WarpTraits(WarpTiling((128, 128, 64), (64, 64), 3))
@@ -71,20 +70,11 @@ def multiply_windows(
     await_prerequisites(*maps, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        load_windows(ring, copies(traits, memory, p.geometry), traits.schedule.walk(context))
+        load_tiles(ring, copies(traits, memory, p.geometry), traits.schedule.walk(context))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
         walk = consumer_walk(traits, traits.schedule.walk(context), ring, epilogue, consumer)
         compute_tiles(ring, mma, epilogue, walk, multiply_tiles)
-
-
-def load_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, walk: Walk) -> None:
-    """Load tiles as `gemm.load_tiles` does; the window positions of a tile are computed when its loads start."""
-    for work in walk.tiles(loaded_elsewhere):
-        copies.seek(work)
-        load_tile(ring, copies.of(work))
-        walk.skip(work)
-    ring.drain()
 
 
 CONVOLUTIONS = ConvolutionKernels(conv2d_kernel, warpgroup_conv2d_kernel, KERNELS)

@@ -21,18 +21,16 @@ from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.sm80.copies import Copies, matrix_copies
-from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
-from ptxdsl.kernels.sm80.ring import CpAsyncRing
+from ptxdsl.kernels.sm80.ring import CpAsyncRing, SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
-from ptxdsl.kernels.sm90.loads import TileLoads, TmaLoads, tma_loads
+from ptxdsl.kernels.sm90.loads import TileLoads, TmaLoads
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
-from ptxdsl.kernels.sm90.scaled import scaled_context, scaled_mainloop
-from ptxdsl.kernels.sm90.scales import Mainloop
+from ptxdsl.kernels.sm90.scales import Mainloop, scaled_context, scaled_mainloop
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue, WarpEpilogue
 from ptxdsl.kernels.tiles.persistent import Strips
@@ -104,7 +102,7 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     await_prerequisites(*tensors_of(p, traits))
     loading, multiplying = traits.role_registers
     with pd.warpgroup(tiling.producer, registers=loading), pd.warp(tiling.copying_warp), pd.elect():
-        load_tiles(ring, tma_loads(traits, memory, traits.operands.a_rows), walk)
+        load_tiles(ring, TmaLoads(traits, memory), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
         walk = consumer_walk(traits, traits.schedule.walk(scaled_context(p, traits, context)), ring, epilogue, consumer)

@@ -23,9 +23,9 @@ from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.sm80.copies import matrix_copies
-from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.ring import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.loads import tma_loads
+from ptxdsl.kernels.sm90.loads import group_loads
 from ptxdsl.kernels.sm90.maps import VERSIONS_AHEAD, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
@@ -87,7 +87,7 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
             tiles.find()
             pd.ptx.exit()  # so that what the roles behind begin with takes none of its few registers
         with pd.warp(tiling.copying_warp):
-            tiles.load(ring, tma_loads(traits, memory, traits.a_box_rows))
+            tiles.load(ring, group_loads(traits, memory))
             pd.ptx.exit()
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         tiles.compute(ring, memory, consumer)

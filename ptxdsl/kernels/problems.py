@@ -11,7 +11,7 @@ from ptxdsl.kernels.call.groups.table import ROW
 from ptxdsl.kernels.gemm import compute_tiles, load_tile, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, View, WorkTile
-from ptxdsl.kernels.ragged import compute_shares, share_of, tile_of_group
+from ptxdsl.kernels.ragged import multiply_shares, share_of, tile_of_group
 from ptxdsl.kernels.sm90.epilogue import list_epilogue
 from ptxdsl.kernels.sm90.loads import GroupRows, TensorView, TmaLoads
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
@@ -27,7 +27,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
-PROBLEM_WORDS = 8  # that other warps need of a tile
+PROBLEM_WORDS = 7  # that other warps need of a tile
 
 
 def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha: Scalar, beta: Scalar) -> Product:
@@ -83,18 +83,15 @@ class ProblemTiles:
         mma = warpgroup_mma(traits, memory, consumer.index)
         epilogue = list_epilogue(traits, memory, consumer, self.maps)
         walk = TileQueueWalk(self.queue, self._multiplied, self.stored)
-        ordered = consumer_walk(traits, walk, ring, epilogue, consumer)
-        if traits.shares_rows:
-            compute_shares(ring, mma, epilogue, ordered)
-        else:
-            compute_tiles(ring, mma, epilogue, ordered, multiply_tiles)
+        multiply = multiply_shares if traits.shares_rows else multiply_tiles
+        compute_tiles(ring, mma, epilogue, consumer_walk(traits, walk, ring, epilogue, consumer), multiply)
 
     def _announce(self, work: WorkTile) -> None:
         """Pass a tile on with the version of the maps of its problem. The next tile is located when all readers have
         this one."""
         product = work.product
         first, rows = product.a.row, product.m
-        self.queue.announce(work.item[0], self.maps.version, first, rows, *work.tile, work.iterations, 0)
+        self.queue.announce(work.item[0], self.maps.version, first, rows, *work.tile, work.iterations)
         self.queue.ring.acquire()
 
     def _tiled(self, number: Scalar) -> tuple[Scalar, Scalar]:
@@ -110,7 +107,7 @@ class ProblemTiles:
     def _located(self, number: Scalar, tile: Scalar) -> WorkTile:
         """Return a tile of a problem as the locating warp sees it: its first row, and its number of rows."""
         (m, n, k, down), traits = self._sizes(number), self.traits
-        row, column = tile_of_group(traits, tile, down, ceil_div(n, traits.tile[1]))
+        row, column = tile_of_group(tile, down, ceil_div(n, traits.tile[1]))
         first, rows = pd.cast(0, u32), m
         if traits.shares_rows:
             first, rows = share_of(m, down, row)
@@ -120,14 +117,14 @@ class ProblemTiles:
 
     def _loaded(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> WorkTile:
         """Return a tile as the producer sees it."""
-        row, column, iterations, _ = tile
+        row, column, iterations = tile
         a, b = self.maps.of(0, version, first if self.traits.shares_rows else None), self.maps.of(1, version)
         product = Product(rows, rows, rows, a, b, None, None, 1, 0)
         return WorkTile(product, (row, column), 0, iterations, self.traits.tile, (number, version, first))
 
     def _multiplied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> WorkTile:
         """Return a tile as the consumers see it during the mainloop."""
-        row, column, iterations, _ = tile
+        row, column, iterations = tile
         product = Product(rows, rows, rows, None, None, None, None, 1, 0)
         return WorkTile(product, (row, column), 0, iterations, self.traits.tile, (number, version, first))
 

@@ -7,12 +7,10 @@ first rows of one matrix per group (`grouped_gemm_masked`). There is one kernel 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from math import sqrt
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl import s32, s64, u32
+from ptxdsl import s64, u32
 from ptxdsl.kernels.call.call import flag, launch
 from ptxdsl.kernels.call.elsewhere import public_product
 from ptxdsl.kernels.call.groups.ragged import RaggedCall
@@ -23,36 +21,35 @@ from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.operands import Along, Batches, Extra, Major, Operands, Side
 from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, WorkTile
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
-from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.ring import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.epilogue import group_epilogue
 from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
-from ptxdsl.kernels.sm90.loads import GroupRows, TensorView, TmaLoads, tma_loads
+from ptxdsl.kernels.sm90.loads import GroupRows, TensorView, TmaLoads, group_loads
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
-from ptxdsl.kernels.sm90.order import consumer_walk, pass_tiles
+from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
-from ptxdsl.kernels.sm90.scaled import scaled_alpha, scaled_mainloop
+from ptxdsl.kernels.sm90.scales import scaled_alpha, scaled_mainloop
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk, row_words
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, ROLE_REGISTERS
+from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue
-from ptxdsl.kernels.tiles.group_visitors import VISITORS, CountsVisitor, Division, check_sizes
+from ptxdsl.kernels.tiles.group_visitors import VISITORS, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.tiles.visitor import Succeeding
 from ptxdsl.kernels.traits.parameters import extra_values, ragged_parameters
 from ptxdsl.kernels.traits.traits import Traits
-from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, Serpentine
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 
 USUAL = WarpTraits(schedule=AHEAD)
 HOPPER = WarpgroupTraits(operands=Operands(batches=Batches.STRIDED), schedule=AHEAD)
 Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
-"""A, B and out of a group, given its number and which row of all is its first."""
+"""Return A, B and out of a group, given its number and the first of its rows among all."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
-BLOCKS = 132  # at work together, on an H200
 SHARE_STEP, INTEGER_STEP = 8, 16  # rows by which the shares of a group differ; and products of shares, of integers
 
 
@@ -105,31 +102,24 @@ def warpgroup_ragged_kernel(
         check_sizes(p.sizes, p.groups, p.rows, form)
     matrices = rows_of_groups(p, traits, form, scatters)
     scaling = traits.operands.scaling
-    halves = tiling.consumers == IN_TURN and tiling.rows_apart > 0 and not gathers and not scaling
     alpha = scaled_alpha(p, traits, 1)
     copying, multiplying = ROLE_REGISTERS if scaling else tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying):
         with pd.warp(tiling.copying_warp):
-            walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
-            by_tensors = ColumnCopies(traits, memory) if gathers else tma_loads(traits, memory, traits.a_box_rows)
+            walk = groups_walk(p, traits, form, matrices, queue.taken, traits.shares_rows)
+            by_tensors = ColumnCopies(traits, memory) if gathers else group_loads(traits, memory)
             load_queued_tiles(ring, by_tensors, walk, queue)
         if gathers:
             with pd.warp(*tiling.gathering_warps) as gatherer:
                 rows = GatheredRows(p, traits, memory, gatherer.index)
-                gather_tiles(ring, rows, queued_walk(p, traits, matrices, queue.reader()))
+                gather_tiles(ring, rows, TileQueueWalk(queue.reader(), work_of_groups(p, traits, matrices)))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma = warpgroup_mma(traits, memory, consumer.index)
         epilogue = group_epilogue(traits, memory, consumer, scatters)
-        plain = partial(multiply_rows, consumer) if halves else multiply_tiles
+        plain = multiply_shares if traits.shares_rows else multiply_tiles
         multiply = scaled_mainloop(plain, p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
-        tiles = queued_walk(p, traits, matrices, queue, alpha, consumer.index if halves else None)
-        ordered = consumer_walk(traits, tiles, ring, epilogue, consumer)
-        if tiling.pingpong:
-            compute_pingpong(ring, mma, epilogue, ordered)
-        elif traits.shares_rows:
-            compute_shares(ring, mma, epilogue, ordered)
-        else:
-            compute_tiles(ring, mma, epilogue, ordered, multiply)
+        tiles = TileQueueWalk(queue, work_of_groups(p, traits, matrices, alpha))
+        compute_tiles(ring, mma, epilogue, consumer_walk(traits, tiles, ring, epilogue, consumer), multiply)
 
 
 def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = False) -> Matrices:
@@ -160,10 +150,7 @@ def load_queued_tiles(
         with pd.elect():
             taken = queue.take()
             queue.announce(*words(work))
-            if work.halved is None:
-                load_tile(ring, copies.of(work))
-            else:
-                load_rows(ring, copies, work)
+            load_tile(ring, copies.of(work))
             queue.broadcast(taken)
         walk.skip(work)
     with pd.elect():
@@ -171,47 +158,17 @@ def load_queued_tiles(
         queue.close()
 
 
-def load_rows(ring: pd.Ring, copies: TmaLoads, work: WorkTile) -> None:
-    """Load a work tile as `gemm.load_tile` does. The slots of a halved tile belong to the two warpgroups in turn."""
-    (row, column), a = work.tile, work.product.a
-    second = work._replace(tile=(row, column + 1), product=work.product._replace(a=a._replace(row=a.row - GROUP_ROWS)))
-    with pd.if_(work.halved):
-        for iteration in pd.range(work.begin, work.end, unroll=1):
-            for half in (work, second):
-                copies.fetch(half, iteration, ring.acquire())
-                ring.commit()
-    with pd.else_():
-        load_tile(ring, copies.of(work))
-
-
-def compute_pingpong(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk) -> None:
-    """Compute tiles as `gemm.compute_tiles` does, of ping-pong warpgroups. A warpgroup multiplies only 64 rows if its
-    group has no more in a tile."""
-    for work in walk.tiles(loaded_elsewhere):
-        accumulators = TileAccumulators(mma.layout, mma.layout.groups * mma.row_blocks)
-        with pd.if_(work.product.m > work.first[0] + GROUP_ROWS):
-            multiply_tiles(ring, mma.into(accumulators), epilogue, walk, work)
-        with pd.else_():
-            multiply_tiles(ring, mma.into(accumulators, row_blocks=1), epilogue, walk, work)
-        for output in walk.complete(work, accumulators):
-            epilogue(output)
-    epilogue.finish()
-
-
-def compute_shares(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk) -> None:
-    """Compute tiles with even shares of the rows of their groups, and multiply only these rows. Each number of rows has
-    its own accumulators: wgmmas of different shapes on shared ones would be serialised."""
-    for work in walk.tiles(loaded_elsewhere):
-        accumulators, lower = TileAccumulators(mma.layout), 0
-        for rows in heights(work.extents[0], INTEGER_STEP if mma.layout.type.is_integer else SHARE_STEP):
-            with pd.if_((work.product.m > lower) & (work.product.m <= rows)):
-                share = multiply_tiles(ring, mma.of_rows(rows), epilogue, walk, work)
-                for register, value in zip(accumulators.registers, share.registers, strict=False):
-                    register.set(value)
-            lower = rows
-        for output in walk.complete(work, accumulators):
-            epilogue(output)
-    epilogue.finish()
+def multiply_shares(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile) -> TileAccumulators:
+    """Multiply a tile with a share of the rows of its group as `gemm.multiply_tiles` does, and only these rows. Each
+    number of rows has its own accumulators: wgmmas of different shapes on shared ones would be serialised."""
+    accumulators, lower = TileAccumulators(mma.layout), 0
+    for rows in heights(work.extents[0], INTEGER_STEP if mma.layout.type.is_integer else SHARE_STEP):
+        with pd.if_((work.product.m > lower) & (work.product.m <= rows)):
+            share = multiply_tiles(ring, mma.of_rows(rows), epilogue, walk, work)
+            for register, value in zip(accumulators.registers, share.registers, strict=False):
+                register.set(value)
+        lower = rows
+    return accumulators
 
 
 def heights(tile_m: int, step: int) -> list[int]:
@@ -230,115 +187,39 @@ def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar
     return begin, pd.min(rows, count - begin)
 
 
-def multiply_rows(
-    consumer: pd.warpgroup, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
-) -> TileAccumulators:
-    """Multiply a tile as `gemm.multiply_tiles` does. Of a halved tile each warpgroup has every second slot, and skips
-    the others: K advances as in whole tiles, so that blocks find in the L2 cache what others have read."""
-    accumulators = TileAccumulators(mma.layout)
-    with pd.if_(work.halved):
-        epilogue.prepare(work)
-        accumulators.clear()
-        for _ in pd.range(work.iterations, unroll=1):
-            with pd.if_(consumer.index == 1):
-                pass_tiles(ring, 1, consumer)
-            mma.multiply(accumulators, ring.wait())
-            mma.wait(0)
-            ring.release()
-            with pd.if_(consumer.index == 0):
-                pass_tiles(ring, 1, consumer)
-    with pd.else_():
-        multiply_tiles(ring, mma.into(accumulators), epilogue, walk, work)
-    return accumulators
-
-
 def groups_walk(
-    p: Any,
-    traits: Traits,
-    form: str,
-    matrices: Matrices,
-    succeeding: Succeeding | None = None,
-    alpha: Scalar | int = 1,
-    warpgroup: Index | None = None,
-    shares: bool = False,
+    p: Any, traits: Traits, form: str, matrices: Matrices, succeeding: Succeeding | None = None, shares: bool = False
 ) -> VisitorWalk:
-    """Return the walk over the tiles of all groups. `matrices` returns A, B and out of a group, given its first row
-    among all. Tiles are whole, or halves for a `warpgroup` of two, 0 for the loads of both, or `shares`."""
-    tile_m, tile_n, tile_k = traits.tile
-    across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
-    division = Division(warpgroup is not None, shares)
-    visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding, division)
+    """Return the walk over the tiles of all groups. With `shares`, a tile has an even share of the rows of its group,
+    as a product of its own."""
+    across, work = ceil_div(p.n, traits.tile[1]), work_of_groups(p, traits, matrices)
+    visitor = VISITORS[form](p.sizes, p.groups, p.rows, (traits.tile[0], across), succeeding)
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> WorkTile:
         rows = visitor.size(group) - first
-        if warpgroup is not None:
-            part = half_tile(traits, visitor, tile, GroupPart(first, rows), warpgroup)
-        elif shares:
-            part = share_tile(traits, visitor, tile, GroupPart(first, rows))
-        else:
-            part = GroupPart(first, rows, tile_of_group(traits, tile, visitor.down(rows), across))
-        a, b, out = matrices(group, part.first)
-        beside = beside_group(p, traits, group, part.first)
-        product = Product(part.rows, p.n, p.k, a, b, out, out, alpha, 0, beside)
-        return WorkTile(product, part.coordinates, 0, iterations, traits.tile, halved=part.halved)
+        down, _ = visitor.tiles(rows)
+        row, column = tile_of_group(tile, down, across)
+        if shares:
+            begin, rows = share_of(rows, down, row)
+            first, row = first + begin, pd.cast(0, u32)
+        return work(group, first, rows, row, column)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
 
 
-class GroupPart(NamedTuple):
-    """The rows of a group that form a product with this tile: the first one among all, their number, the (row, column)
-    of the tile, and whether it is halved."""
-
-    first: Scalar
-    rows: Scalar
-    coordinates: Tile = (0, 0)
-    halved: Scalar | None = None
-
-
-def half_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: GroupPart, warpgroup: Index) -> GroupPart:
-    """Return the part of a group for a tile that may be halved: the last tile of a group with at most half of its rows.
-    One warpgroup has these rows for one column of tiles, the other for the next, as the second half of a tile that
-    begins half a tile earlier. All tiles then take the same time, and blocks that started together stay together."""
-    tile_m, across = visitor.tile
-    whole = visitor.whole_tiles(group.rows)
-    halved = number >= whole * across
-    before = pd.select(halved, pd.cast(warpgroup * (tile_m // 2), u32), 0)
-    rows, first = group.rows + before, group.first - before
-    row, column = tile_of_group(traits, number, pd.max(whole, 1), across)
-    of_half = (number - whole * across) * 2 + warpgroup
-    return GroupPart(first, rows, (pd.select(halved, whole, row), pd.select(halved, of_half, column)), halved)
-
-
-def share_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: GroupPart) -> GroupPart:
-    """Return the part of a group for a tile with an even share of its rows: a product of its own."""
-    (_, across), down = visitor.tile, visitor.down(group.rows)
-    row, column = tile_of_group(traits, number, down, across)
-    begin, rows = share_of(group.rows, down, row)
-    return GroupPart(group.first + begin, rows, (pd.cast(0, u32), column))
-
-
-def queued_walk(
-    p: Any,
-    traits: WarpgroupTraits,
-    matrices: Matrices,
-    queue: TileQueue,
-    alpha: Scalar | int = 1,
-    warpgroup: Index | None = None,
-) -> TileQueueWalk:
-    """Return the walk over the same tiles in the consumers, which read their coordinates from a queue."""
+def work_of_groups(
+    p: Any, traits: Traits, matrices: Matrices, alpha: Scalar | int = 1
+) -> Callable[[Scalar, Scalar, Scalar, Index, Index], WorkTile]:
+    """Return a function that makes a WorkTile of a group, the first of its rows among all, their number, and the row
+    and column of the tile."""
     iterations = ceil_div(p.k, traits.tile[2])
 
-    def locate(group: Scalar, first: Scalar, rows: Scalar, row: Scalar, column: Scalar, halved: Scalar) -> WorkTile:
-        item, is_half = (group, row, first), None
-        if warpgroup is not None:
-            is_half = halved == 1
-            second = pd.select(is_half, pd.cast(warpgroup, u32), 0)
-            rows, first, column = rows + second * GROUP_ROWS, first - second * GROUP_ROWS, column + second
+    def work(group: Scalar, first: Scalar, rows: Scalar, row: Index, column: Index) -> WorkTile:
         a, b, out = matrices(group, first)
         product = Product(rows, p.n, p.k, a, b, out, out, alpha, 0, beside_group(p, traits, group, first))
-        return WorkTile(product, (row, column), 0, iterations, traits.tile, item, is_half)
+        return WorkTile(product, (row, column), 0, iterations, traits.tile, (group, row, first))
 
-    return TileQueueWalk(queue, locate)
+    return work
 
 
 def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[View, ...]:
@@ -347,7 +228,7 @@ def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[
     def of_group(extra: Extra, values: Any) -> View:
         pointer = values.pointer
         if extra.along is Along.M:
-            pointer = pointer + first.bitcast(s32)
+            pointer = pointer + first
         if extra.is_batched:
             pointer = pointer + group.to(s64) * values.batch
         return View(pointer, pd.cast(0, s64))
@@ -355,20 +236,14 @@ def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[
     return tuple(map(of_group, traits.operands.extras, extra_values(p, traits.operands)))
 
 
-def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) -> Tile:
-    """Return the (row, column) of a tile in its group. On sm_90a strips are so wide that the tiles in flight form about
-    a square of the output, which minimises reads."""
-    if not isinstance(traits, WarpgroupTraits):
-        return STRIPS.tile_offset((number, 0, 0), tiled_shape=(down, across, 1))[:2]
-    tile_m, tile_n, _ = traits.tile
-    square = round(sqrt(BLOCKS * tile_n / tile_m))
-    strips = pd.max((pd.cast(down, u32) + square // 2) // square, 1)
-    return Serpentine((down, across), ceil_div(down, strips)).tile(number)
+def tile_of_group(number: Scalar, down: Index, across: Index) -> Tile:
+    """Return the (row, column) of a tile in its group."""
+    return STRIPS.tile_offset((number, 0, 0), tiled_shape=(down, across, 1))[:2]
 
 
 def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) -> View:
     """Return a group's part of a matrix: its rows from the `first` one on."""
-    line = first.bitcast(s32).to(s64)  # the half of a tile may begin before the first row of all
+    line = first.to(s64)
     row = line if by_column else line * matrix.stride
     return View(matrix.pointer + (row + group.to(s64) * matrix.apart), matrix.stride)
 
@@ -382,7 +257,7 @@ def rows_of_out(p: Any, first: Scalar, group: Scalar, scatters: bool) -> View | 
     """Return a group's part of the output: its rows from the `first` one on, or those that an index names."""
     if not scatters:
         return _rows(p.out, first, group)
-    numbers = p.out_index + first.bitcast(s32)
+    numbers = p.out_index + first
     return ScatteredView(p.out.pointer, p.out.stride, numbers, p.rows - 1 - first, p.out_rows)
 
 

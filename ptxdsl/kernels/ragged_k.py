@@ -21,7 +21,7 @@ from ptxdsl.kernels.product.operands import Batches, CSource, Major, Operands
 from ptxdsl.kernels.product.product import Index, Product, View, WorkTile
 from ptxdsl.kernels.ragged import load_queued_tiles, tile_of_group
 from ptxdsl.kernels.sm80.copies import matrix_copies
-from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.ring import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.loads import TensorView, TmaLoads
@@ -30,9 +30,7 @@ from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
-from ptxdsl.kernels.sm90.scaled import SCALES_OF_SPANS, scaled_alpha, scaled_mainloop
-from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
-from ptxdsl.kernels.sm90.scales_along_k import promote_tiles
+from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT, SCALES_OF_SPANS, promote_tiles, scaled_alpha, scaled_mainloop
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -104,14 +102,14 @@ def mapped(maps: ProblemMaps, work: WorkTile) -> WorkTile:
 
 def depth_words(work: WorkTile) -> Sequence[Index]:
     """Return the words of a tile for the consumers: its group, its iterations along K, its row and column."""
-    return work.item[0], 0, work.iterations, *work.tile, 0
+    return work.item[0], 0, work.iterations, *work.tile
 
 
 def block_words(work: WorkTile) -> Sequence[Index]:
     """Return the words of a tile with scales: its group, the first block of 128 along K that the group overlaps, the
     number of these blocks, its row and column."""
     (group, _, first), is_empty = work.item, pd.cast(work.begin, u32) > 0
-    return group, first // BLOCK, pd.select(is_empty, 0, work.end), *work.tile, 0
+    return group, first // BLOCK, pd.select(is_empty, 0, work.end), *work.tile
 
 
 def _queued_tile(
@@ -123,7 +121,6 @@ def _queued_tile(
     depth: Scalar,
     row: Scalar,
     column: Scalar,
-    _halved: Scalar,
 ) -> WorkTile:
     """Return a tile from its words in the queue. With scales, an empty group has one iteration, of zeros."""
     in_blocks = traits.operands.scaling is not None
@@ -156,7 +153,7 @@ def result_maps(p: Any, traits: WarpgroupTraits) -> list[Any]:
 class GroupsVisitor(OffsetsVisitor):
     """Finds groups of rows, each of which has as many tiles, of its output. Its work is (group, tile, first row)."""
 
-    def _tiles(self, rows: Scalar) -> tuple[Scalar, Scalar]:
+    def tiles(self, rows: Scalar) -> tuple[Scalar, Scalar]:
         down, across = self.tile
         return pd.cast(down, u32), across
 
@@ -204,7 +201,7 @@ def walk_along_k(
             for m, by_row in ((p.a, traits.operands.a_major is Major.MN), (p.b, traits.operands.b_major is Major.MN))
         )
         product = Product(p.m, p.n, k, a, b, *results_of_group(p, traits, group), p.alpha, p.beta)
-        return WorkTile(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile, lead=lead)
+        return WorkTile(product, tile_of_group(tile, *tiled), begin, end, traits.tile, lead=lead)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
 

@@ -51,7 +51,7 @@ OPERANDS = {
 }
 KINDS = {
     "gemm": {},
-    "unaligned": {"split_lines": (True, True), "interleaves": True},
+    "unaligned": {"split_lines": (True, True)},
     "conv": {"kind": ProductKind.CONV},
     "1x1": {"kind": ProductKind.CONV_1X1},
     "wgrad": {"kind": ProductKind.WGRAD},

@@ -1,23 +1,19 @@
-"""Products whose last tile along M ends before its last rows: boxes of A behind these are not asked for."""
+"""Products whose last tile along M has out-of-bounds rows."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.call.paths.tma import ending_early
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
-from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
-from tests.kernels.spills import check_no_spill
+from ptxdsl.schedule import IdentityThreadblockSwizzle
 from tests.kernels.test_pingpong import every_machine
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import machine
@@ -89,47 +85,3 @@ def test_a_function_of_vectors(name, rng):
         on.array(a), on.array(b), out=out, config=WAYS["two"], epilogue=add_relu, operands=(per_column(on.array(bias)),)
     )
     assert np.allclose(on.values(out), np.maximum(a.astype(float) @ b + bias, 0), rtol=2e-3, atol=4e-2)
-
-
-@pytest.mark.parametrize(
-    "m, tile, rows",
-    [(128, 128, 0), (256, 128, 0), (97, 128, 0), (127, 64, 0), (33, 64, 0),
-     (96, 128, 32), (160, 128, 32), (129, 128, 32), (1, 128, 32), (192, 128, 64), (40, 128, 64), (160, 64, 32)],
-)  # fmt: skip
-def test_boxes_hold_as_many_rows_as_divide_what_is_there(m, tile, rows):
-    assert ending_early(m, config(m=tile).traits(Operands())).operands.a_rows == rows
-
-
-@pytest.mark.parametrize(
-    "traits",
-    [
-        config().traits(Operands(a_major="mn")),
-        config(m=128, n=128, swap_ab=True).traits(Operands()),
-        config(schedule=StreamKThreadblockSwizzle()).traits(Operands()),
-        config(schedule=IdentityThreadblockSwizzle(1), split_k=2, reduction="scatter").traits(Operands()),
-    ],
-    ids=["columns of A", "swapped", "stream-K", "sums in global memory"],
-)
-def test_other_kernels_stay_as_they_are(traits):
-    assert ending_early(160, traits) is traits
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("c", ["none", "separate"])
-@pytest.mark.parametrize(
-    "way",
-    [config(n=256, stages=4, stagger=2), config(n=208, pingpong=True), config(n=256, schedule=ClusterStrips((2, 1)))],
-    ids=["staggered", "in turns", "clusters"],
-)
-def test_no_spills(way, c):
-    """The thread that copies has 24 registers beside tiles of so many sums."""
-    check_no_spill(warpgroup_gemm_kernel, ending_early(160, way.traits(Operands(out_boxes=True, c=c))))
-
-
-def test_a_kernel_of_boxes_asks_before_each():
-    whole = config().traits(Operands())
-    copies = [
-        re.findall("cp.async.bulk.tensor.2d.shared", warpgroup_gemm_kernel.variant("sm_90a", {"traits": traits}).text)
-        for traits in (whole, ending_early(160, whole))
-    ]
-    assert list(map(len, copies)) == [2, 5]

@@ -9,9 +9,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import grouped as call
-from ptxdsl.kernels.call.groups import warpgroups
 from ptxdsl.kernels.call.groups.group import group_of
-from ptxdsl.kernels.call.groups.warpgroups import begins_early, deal_longest_first
 from ptxdsl.kernels.call.paths.select import trials_of_class
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
@@ -168,22 +166,6 @@ def test_the_longest_k_is_dealt_first():
     group = group_of(a, b, None, None, (1.0, 0.0))
     plan = call.list_plan(KERNELS, group, call.traits_of(group, LOW), (None, a, b, None))
     assert plan.table.order.tolist() == [3, 1, 0, 2]
-
-
-@pytest.mark.parametrize("columns, again", [(256, 3 * 128 + 256), (64, 64)], ids=["four columns", "one column"])
-def test_much_that_is_read_again_waits_for_an_empty_gpu(columns, again, monkeypatch):
-    """Of two tiles along M each line of B is read twice, and one of A once for each column of tiles."""
-    shapes, tiling = np.array([(128, columns, 64), (0, 8, 64), (8, 0, 64)]), WarpgroupTiling((64, 64, 64), 2)
-    traits = WarpgroupTraits(tiling, schedule=AHEAD)
-    for limit, early in ((again * 64 * 2, True), (again * 64 * 2 - 1, False)):
-        monkeypatch.setattr(warpgroups, "READ_AGAIN_BYTES", limit)
-        assert begins_early(shapes, traits, deal_longest_first(shapes, traits, 132)) == early
-
-
-@pytest.mark.parametrize("tile, early", [((64, 128), False), ((64, 256), True), ((128, 256), True)])
-def test_large_tiles_begin_early(tile, early):
-    shapes, traits = np.array([(1024, 1024, 1 << 15)]), WarpgroupTraits(WarpgroupTiling((*tile, 64), 2), schedule=AHEAD)
-    assert begins_early(shapes, traits, deal_longest_first(shapes, traits, 132)) == early
 
 
 REFUSED = {

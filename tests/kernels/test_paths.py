@@ -24,10 +24,9 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, gemm
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm80.copies import matrix_copies
-from ptxdsl.kernels.sm80.memory import SharedMemory
-from ptxdsl.kernels.sm80.reading import WarpConfigs
+from ptxdsl.kernels.sm80.ring import SharedMemory
 from ptxdsl.kernels.sm80.tiling import WarpTiling
-from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.sm80.traits import WarpConfigs, WarpTraits
 from ptxdsl.kernels.traits.parameters import parameters, products_of
 from ptxdsl.types import bf16, e4m3, f16, f32, s8, s32
 

@@ -22,15 +22,12 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged import grouped_gemm_ragged
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.persistent import Rastered, RasteredTiles, Strips
-from ptxdsl.kernels.tiles.schedule import ProblemShape
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import (
     GroupedRowsThreadblockSwizzle,
-    HilbertThreadblockSwizzle,
     PersistentScheduler,
     StreamKThreadblockSwizzle,
 )
-from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import bf16, f16, f32, s8, s32
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_warpgroups import ORDERS, hopper, run
@@ -111,8 +108,6 @@ SCHEDULES = {
     "strips": Strips(2),
     "clusters": PersistentScheduler(max_swizzle=2),
     "one tile": GroupedRowsThreadblockSwizzle(2),
-    "hilbert": Rastered(HilbertThreadblockSwizzle(1)),
-    "rows": Rastered(GroupedRowsThreadblockSwizzle(2)),
 }
 
 
@@ -125,30 +120,14 @@ def test_schedules(name, schedule, rng, blocks):
 
 @pytest.mark.exhaustive
 @every_machine
-@pytest.mark.parametrize(("schedule", "pingpong"), [("hilbert", True), ("rows", False)])
-def test_batches_in_the_order_of_a_raster(name, schedule, pingpong, rng, blocks):
+@pytest.mark.parametrize(("schedule", "pingpong"), [("strips", True), ("clusters", False)])
+def test_batches(name, schedule, pingpong, rng, blocks):
     blocks(3)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 150, 96), (3, 96, 136)))
     where, out = machine(name), np.full((3, 150, 136), np.nan, np.float16)
     config = replace(turns(64, 64, schedule=SCHEDULES[schedule]), pingpong=pingpong)
     result = where.values(gemm(where.array(a), where.array(b), out=where.array(out), config=config))
     assert np.allclose(result, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-2)
-
-
-@pytest.mark.parametrize("raster", [HilbertThreadblockSwizzle(2), GroupedRowsThreadblockSwizzle(3)])
-@pytest.mark.parametrize("tiles", [(1, 1), (5, 7), (16, 3)])
-def test_a_raster_has_every_tile_once(raster, tiles):
-    """Beside those outside of the problem, which a walk passes over."""
-    rastered = RasteredTiles(raster, tiles)
-    visited = [rastered.tile(item) for item in range(rastered.items)]
-    inside = [(m, n) for m, n in visited if m < tiles[0] and n < tiles[1]]
-    assert sorted(inside) == [(m, n) for m in range(tiles[0]) for n in range(tiles[1])]
-
-
-def test_too_many_items_of_a_raster():
-    with pytest.raises(pd.ScheduleError) as caught:
-        Rastered().plan(ProblemShape(GemmShape(64 << 29, 64, 64)), (64, 64, 64), lambda: 132)
-    assert caught.value.message == "4294967296 work items, with those that squares add, are more than 2**31"
 
 
 @pytest.mark.exhaustive

@@ -14,7 +14,6 @@ from tests.kernels.test_grouped_ragged import SMALL, normal, weights
 from tests.machines import MACHINES, machine
 
 ENDS = [0, 1, 1, 66, 130, 131, 171, 171]  # groups of 0, 1, 65, 64, 1, 40 and 0 rows
-HALVES = [64, 128]  # two halves of tiles in pairs
 ROWS = 180
 TILES = GemmConfig(tile=(128, 64, 64), stages=2, atom="wgmma")
 SHARES = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma", swap_ab=True)
@@ -63,12 +62,6 @@ def check(where, rng, config, n, ends, scatters, rows=ROWS, k=64):
 @pytest.mark.parametrize("config, n, scatters", CASES.values(), ids=CASES)
 def test_a_function_with_values_of_rows_and_of_columns(name, config, n, scatters, rng):
     check(machine(name), rng, config, n, ENDS, scatters)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", MACHINES)
-def test_halves_of_tiles_in_pairs_have_the_values_of_their_rows(name, rng):
-    check(machine(name), rng, TILES, 128, HALVES, False, rows=130)
 
 
 @pytest.mark.gpu

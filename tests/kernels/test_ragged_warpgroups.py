@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import ptr, s32, u32
 from ptxdsl.kernels.call.groups import ragged as call
 from ptxdsl.kernels.call.paths.select import grouped, trials_of_class
 from ptxdsl.kernels.choose.promising import promising
@@ -19,7 +18,6 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged import KERNELS, warpgroup_ragged_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.group_visitors import VISITORS, Division
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import bf16, f16, f32, s8
 from tests.kernels.spills import check_no_spill
@@ -160,84 +158,6 @@ def test_rows_of_the_output_in_any_order(name, config, n, rng):
         assert near(values[targets], a[begin:end][exists], b[group], "bf16")
         begin, written[targets] = end, True
     assert np.isnan(values[~written]).all()
-
-
-@pd.kernel
-def paired_kernel(sizes: ptr[s32], groups: u32, rows: u32, across: u32, paired: ptr[u32], *, form: str = "ragged"):
-    visitor = VISITORS[form](sizes, groups, rows, (128, across), division=Division(halves=True))
-    visitor.next_tile()
-    paired[pd.ctaid.x] = visitor.paired
-
-
-@pytest.mark.parametrize(
-    "counts, across, blocks, paired",
-    [
-        ([64, 64], 2, 2, 1),  # two pairs, for four halves
-        ([64, 64, 64], 2, 2, 0),  # three halves a block, where pairs take as long as four
-        ([65, 0, 1], 3, 5, 1),  # three whole tiles, and three halves of which one has a pair's slots for itself
-        ([128, 64], 2, 2, 0),
-        ([2551, 1326, 753, 288, 634, 1137, 904, 599], 16, 132, 1),
-        ([1272, 673, 367, 146, 317, 562, 452, 307], 56, 132, 0),
-        ([64] * 34, 2, 2, 0),  # more groups than lanes
-    ],
-)
-def test_halves_of_tiles_are_paired_where_rounds_come_out(counts, across, blocks, paired):
-    ends, result = np.cumsum(counts).astype(np.int32), np.full(blocks, 9, np.uint32)
-    paired_kernel[blocks, 32](ends, len(counts), int(ends[-1]), across, result)
-    assert (result == paired).all()
-    paired_kernel[blocks, 32](np.array(counts, np.int32), len(counts), 9999, across, result, form="masked")
-    assert (result == paired).all()
-
-
-@pd.kernel
-def shares_kernel(sizes: ptr[s32], groups: u32, rows: u32, across: u32, most: ptr[u32], *, form: str):
-    visitor = VISITORS[form](sizes, groups, rows, (256, across), division=Division(shares=True))
-    visitor.next_tile()
-    most[pd.ctaid.x] = visitor.share
-
-
-@pytest.mark.parametrize("form", ["ragged", "masked"])
-@pytest.mark.parametrize(
-    "counts, across, blocks, most",
-    [
-        ([2551, 1326, 753, 288, 634, 1137, 904, 599], 16, 66, 224),  # 9.9 rounds, instead of 8.7
-        ([1272, 673, 367, 146, 317, 562, 452, 307], 56, 66, 256),  # 17.0 rounds
-        ([512], 2, 2, 256),  # two rounds, of 256 rows
-        ([0, 256, 0], 1, 1, 256),
-        ([300] * 40, 4, 4, 256),  # more groups than lanes
-    ],
-)
-def test_shares_of_groups_make_whole_rounds(form, counts, across, blocks, most):
-    sizes = np.array(np.cumsum(counts) if form == "ragged" else counts, np.int32)
-    result = np.zeros(blocks, np.uint32)
-    rows = int(sum(counts) if form == "ragged" else max(counts))
-    shares_kernel[blocks, 32](sizes, len(counts), rows, across, result, form=form)
-    assert (result == most).all()
-
-
-@pytest.mark.exhaustive
-@every_machine
-@pytest.mark.parametrize("form", ["ragged", "masked"])
-def test_halves_of_tiles_in_pairs(name, form, rng, monkeypatch):
-    """Of an odd number of columns; the first group has a half alone, which begins before the first row of all."""
-    monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 11)  # which pairs them
-    where, counts, (n, k) = machine(name), [30, 70, 0, 64, 129, 1], (320, 136)
-    ends, most = np.cumsum(counts), 130
-    a, b = normal(rng, (ends[-1], k), "bf16"), weights(rng, len(counts), k, n, "column", "bf16")
-    out = np.full((ends[-1], n), np.nan).astype(NAMES["bf16"])
-    if form == "masked":
-        a, out = (
-            normal(rng, (len(counts), most, k), "bf16"),
-            np.full((len(counts), most, n), np.nan).astype(NAMES["bf16"]),
-        )
-    sizes = np.array(ends if form == "ragged" else counts, np.int32)
-    given = [where.array(x) for x in (a, b, sizes, out)]
-    run = grouped_gemm_ragged if form == "ragged" else grouped_gemm_masked
-    values = where.values(run(*given[:3], out=given[3], config=GemmConfig((128, 64, 64), stages=2, atom="wgmma")))
-    for group, (end, count) in enumerate(zip(ends, counts, strict=True)):
-        rows = slice(end - count, end) if form == "ragged" else (group, slice(count))
-        assert near(values[rows], a[rows], b[group], "bf16"), group
-    assert form == "ragged" or all(np.isnan(values[group, count:]).all() for group, count in enumerate(counts))
 
 
 @pytest.mark.exhaustive

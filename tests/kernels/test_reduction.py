@@ -15,7 +15,7 @@ from ptxdsl.kernels.candidates.sm80 import LARGE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.tiles.scatter import EVERYTHING, NOTHING, TileSemaphore
+from ptxdsl.kernels.tiles.split_k import EVERYTHING, NOTHING, TileSemaphore
 from ptxdsl.schedule import SplitKHorizontalThreadblockSwizzle, SplitKIdentityThreadblockSwizzle
 from tests.kernels.test_gemm import poisoned
 from tests.machines import MACHINES, machine

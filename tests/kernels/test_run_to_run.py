@@ -14,8 +14,7 @@ from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged
-from ptxdsl.kernels.tiles.persistent import Rastered, Strips
-from ptxdsl.schedule import HilbertThreadblockSwizzle
+from ptxdsl.kernels.tiles.persistent import Strips
 from tests.kernels.test_warpgroups import hopper
 from tests.machines import MACHINES, machine
 from tests.mutants.trial import SCHEDULES
@@ -117,7 +116,6 @@ SHARES = tiles(64, 64, swap_ab=True)
 WAYS = {
     "ping-pong": product(tiles(64, 64, pingpong=True, schedule=Strips())),
     "staggered": product(tiles(128, 256, stagger=2, schedule=Strips())),
-    "along a curve": product(tiles(64, 64, schedule=Rastered(HilbertThreadblockSwizzle(1)))),
     "swapped, in turns": product(tiles(64, 64, swap_ab=True, pingpong=True, schedule=Strips())),
     "scaled by blocks": scaled,
     "groups of rows": ragged(tiles(128, 48)),

@@ -29,7 +29,6 @@ from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_r
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_split import ClusterSplitK
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import IdentityThreadblockSwizzle
@@ -648,14 +647,6 @@ REFUSED = {
         ),
         "split_k is 2, and the products are batches: each of them is computed by blocks of its own",
         "leave split_k out, or call gemm for each of the batches",
-    ),
-    "rows as batches": (
-        lambda: scaled_gemm(
-            A, B, ONE, ONE, config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", schedule=InterleavedStrips((2, 1)))
-        ),
-        "`config` has schedule=InterleavedStrips(blocks=(2, 1), width=0, step=0), which takes rows of A as batches in turn; "
-        "those with scales are read in order",
-        "leave schedule out",
     ),
     "no K of groups": (
         lambda: scaled_gemm_ragged(A[:, :0], B[None, :0], ROWS, ONE, ONE),

@@ -60,9 +60,8 @@ class TestClasses:
             facts._replace(operands=Operands(c="separate")),
             facts._replace(computes=True),
             facts._replace(split_lines=(False, True)),
-            facts._replace(interleaves=True),
         )
-        assert len({each.of_class for each in (facts, *others)}) == 7
+        assert len({each.of_class for each in (facts, *others)}) == 6
 
     def test_of_groups_rows_are_those_of_one_on_average(self):
         assert GroupFacts(33.3, 1000, 64, 17, Operands()).of_class == GroupFacts(48, 1024, 64, 18, Operands())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -158,27 +156,6 @@ def test_turns_are_those_of_the_end_alone():
     """One wait and one arrival, in front of the last products and behind them."""
     turns = [[bool(TURN.match(line)) for line in text(stagger).splitlines()].count(True) for stagger in (0, 3)]
     assert turns == [0, 2]
-
-
-def test_the_second_half_is_computed_and_stored_beside_the_first_products_of_the_next_tile():
-    _, beside, *_ = text(3).split("wgmma.commit_group.sync.aligned;")
-    assert beside.count("ex2.approx") == 64 and beside.count("cp.async.bulk.tensor") == 2
-
-
-def test_functions_of_callers_wait_for_nothing():
-    """They may take more registers than second halves leave."""
-    of_caller = replace(traits(3), epilogue=lambda x: x / (x + 1.0))
-    assert (traits(3).deferred_columns, of_caller.deferred_columns) == (128, 0)
-
-
-@pytest.mark.exhaustive
-def test_c_is_there_before_the_last_products_end():
-    """Half of it in registers, which are read before the other half is written over it; while a tile is stored none is
-    asked for."""
-    _, loop, storing = text(3, c="separate").split("bar.arrive")[-1].partition("wgmma.wait_group.sync.aligned 0;")
-    assert loop and "ldmatrix" in storing and ".shared::cluster.global" not in storing
-    held = text(3, c="separate").split("ldmatrix")[8]
-    assert held.index("fence.proxy.async.shared::cta;") < held.index("bar.sync") < held.index(".shared::cluster.global")
 
 
 def text(stagger, **operands):

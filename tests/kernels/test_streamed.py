@@ -61,18 +61,17 @@ def test_batches_stream_none():
 
 
 @pytest.mark.parametrize("operand", ["a", "b"])
-@pytest.mark.parametrize("a_rows", [0, 32])
-def test_copies_of_one_operand_have_a_policy(operand, a_rows):
+def test_copies_of_one_operand_have_a_policy(operand):
     """Those of the operand that is streamed, by the name of its tensor map."""
 
     def hinted(streamed):
-        traits = TILE.traits(Operands(a_rows=a_rows, streamed=streamed), "sm_90a")
+        traits = TILE.traits(Operands(streamed=streamed), "sm_90a")
         text = warpgroup_gemm_kernel.ptx("sm_90a", traits=traits.general)
         assert text.count("createpolicy.fractional.L2::evict_first") == (streamed != "none")
         return [line for line in text.splitlines() if "L2::cache_hint" in line]
 
     assert hinted("none") == []
-    assert len(hinted(operand)) == (4 if operand == "a" and a_rows else 1)
+    assert len(hinted(operand)) == 1
     assert all(f"[%p_{operand}" in line for line in hinted(operand))
 
 

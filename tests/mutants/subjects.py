@@ -26,10 +26,8 @@ from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
-from ptxdsl.kernels.tiles.persistent import Rastered, Strips
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import (
-    HilbertThreadblockSwizzle,
     IdentityThreadblockSwizzle,
     PersistentScheduler,
     StreamKThreadblockSwizzle,
@@ -56,8 +54,6 @@ SCALED_ROWS = replace(FEW_ROWS, tile=(8, 64, 128))
 SHARED_ROWS = GemmConfig((16, 128, 64), stages=3, atom="wgmma", swap_ab=True, schedule=ClusterStrips())
 SWAPPED_TURNS = GemmConfig((16, 64, 64), stages=3, atom="wgmma", swap_ab=True, pingpong=True, schedule=Strips())
 ALL_ADD = replace(IN_TURN, schedule=IdentityThreadblockSwizzle(1), split_k=2)
-INTERLEAVED = replace(IN_TURN, tile=(64, 16, 64), schedule=InterleavedStrips((2, 1), step=8))
-CURVED = replace(IN_TURN, schedule=Rastered(HilbertThreadblockSwizzle(1)))
 ALONE = replace(IN_TURN, tile=(128, 16, 64), schedule=IdentityThreadblockSwizzle(1))
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
@@ -134,8 +130,8 @@ def hopper(blocks: int = 2) -> Iterator[None]:
 
 
 def ragged_warpgroups() -> None:
-    """Groups of no rows, of some and of more than a tile: in halves of tiles that are paired, gathered and scattered.
-    Deep ones, and many tiles of one iteration: their numbers are told as far ahead as they are held."""
+    """Groups of no rows, of some and of more than a tile; gathered and scattered. Deep ones, and many tiles of one
+    iteration: their numbers are told as far ahead as they are held."""
     for m, n, k in ((100, 24, 264), (230, 72, 64), (230, 24, 200), (230, 56, 64), (230, 8, 136)):
         b, ends = whole(5, n, k, seed=1).swapaxes(1, 2), np.array([0, m - 30, m - 30, m - 10, m], np.int32)
         with hopper():
@@ -283,13 +279,6 @@ def stream_k_warpgroups() -> None:
     parts, apart = (replace(IN_TURN, schedule=StreamKThreadblockSwizzle(*of)) for of in ((2,), (12, 2, 3)))
     tensor_product(parts, ((40, 72, 744),), blocks=2)
     tensor_product(replace(apart, split_k=3), ((40, 16, 184),), blocks=3)
-
-
-def interleaved() -> None:
-    """Rows of A that begin in the midst of sectors, as batches whose rows take turns."""
-    with hopper(4):
-        for m, n, k in ((520, 24, 72), (264, 40, 136)):
-            gemm(whole(m, k), whole(n, k, seed=1).T, config=INTERLEAVED)
 
 
 def windows(config: GemmConfig, channels: int, size: int = 9) -> None:
@@ -453,8 +442,6 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, split K, shares, sm_90a": lambda: tensor_product(
         replace(ALL_ADD, reduction="scatter"), ((70, 24, 584), (40, 16, 72))
     ),
-    "gemm, clusters, interleaved rows": interleaved,
-    "gemm, along a curve, sm_90a": lambda: tensor_product(CURVED, ((100, 40, 136), (70, 24, 264))),
     "gemm, one tile a block, sm_90a": lambda: tensor_product(ALONE, ((150, 24, 200), (70, 16, 72))),
     "gemm, tf32, sm_90a": lambda: tensor_product(
         replace(IN_TURN, tile=(64, 16, 32)), ((100, 40, 72), (120, 24, 132)), dtype=np.float32

@@ -14,8 +14,7 @@ from ptxdsl.kernels.candidates import sm80
 from ptxdsl.kernels.candidates.candidate import labelled
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
-from ptxdsl.kernels.tiles.persistent import Rastered, Strips
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
     GroupedRowsThreadblockSwizzle,
@@ -101,11 +100,11 @@ def scheduled(draw: Draw, batched: bool) -> dict[str, Any]:
     if batched:
         swizzles.append(BatchedIdentityThreadblockSwizzle())
     persistent = [
-        Strips(), Strips(draw.to(3, 1)), Rastered(), Rastered(GroupedRowsThreadblockSwizzle(3)),
+        Strips(), Strips(draw.to(3, 1)), Strips(4), Strips(5),
         PersistentScheduler(max_swizzle=draw.one_of(1, 2, 4), raster=draw.one_of("m", "n", "heuristic")),
         PersistentScheduler((2, 1)),
     ]  # fmt: skip
-    clusters = [ClusterStrips(draw.one_of((2, 1), (1, 2), (2, 2), (4, 1))), InterleavedStrips((2, 1))] if hopper else []
+    clusters = [ClusterStrips(draw.one_of((2, 1), (1, 2), (2, 2), (4, 1))), ClusterStrips((2, 1))] if hopper else []
     kind = draw.weighted({"none": 3, "swizzle": 2, "split": 4, "persistent": 4, "clusters": 2 * hopper, "stream": 3})
     if kind == "swizzle":
         return {"schedule": draw.one_of(*swizzles)}

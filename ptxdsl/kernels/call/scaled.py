@@ -118,12 +118,6 @@ def _traits_of(problem: GemmProblem, operands: Operands, config: GemmConfig, dev
     _check_path(config, problem.a, device)
     if operands.scaling is Scaling.BLOCKS:
         _check_blocks(config)
-    if config.tile_schedule.joins_batches:
-        raise LaunchError(
-            f"`config` has schedule={config.schedule!r}, which takes rows of A as batches in turn; those with "
-            "scales are read in order",
-            help="leave schedule out",
-        )
     if problem.batches is not None:
         check_not_split(config.split_k)
     traits = configure(config, operands, device, shares_copies=True)

@@ -35,8 +35,8 @@ class ProductFacts(NamedTuple):
     """A product or a batch of products.
 
     `computes` is True for an epilogue function; `split_lines` tells whether the rows of A and of B are not 32-byte
-    aligned; `interleaves` whether rows of A may be taken as interleaved batches. Convolutions set `kind`, and
-    `moved_bytes`, as windows overlap. `in_boxes` is False if TMA cannot store the output of a convolution.
+    aligned. Convolutions set `kind`, and `moved_bytes`, as windows overlap. `in_boxes` is False if TMA cannot store the
+    output of a convolution.
     """
 
     m: int
@@ -46,7 +46,6 @@ class ProductFacts(NamedTuple):
     operands: Operands
     computes: bool = False
     split_lines: tuple[bool, bool] = (False, False)
-    interleaves: bool = False
     kind: ProductKind = ProductKind.GEMM
     moved_bytes: int | None = None
     in_boxes: bool = True

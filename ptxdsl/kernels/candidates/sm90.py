@@ -22,7 +22,6 @@ from ptxdsl.kernels.sm90.stages import LEAST_STAGES, MOST_STAGES, RESIDENT, dept
 from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_SUMS, TURNED, WARPGROUP
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.kernels.tiles.resolve import Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.schedule import StreamKThreadblockSwizzle
@@ -293,9 +292,8 @@ def _multicast(facts: ProductFacts) -> Iterator[Candidate]:
     if not any(facts.split_lines) or operands.inputs not in TURNED or not _stores_boxes(facts) or operands.extras:
         return
     pairs: list[TileSchedule] = [ClusterStrips((2, 1))]
-    interleaved: list[TileSchedule] = [InterleavedStrips((2, 1))] if facts.interleaves else []
     across: list[TileSchedule] = [ClusterStrips((1, 2))]
-    for known, schedules in ((MULTICAST, pairs + interleaved), (MULTICAST_OF_THREE, pairs + across)):
+    for known, schedules in ((MULTICAST, pairs), (MULTICAST_OF_THREE, pairs + across)):
         for tile in known:
             stages = stages_of(_extents(facts, tile), operands)
             if _reads_rows(operands, tile[1]) and stages >= LEAST_STAGES:
@@ -345,8 +343,7 @@ def _candidate(
     config = GemmConfig(extents, stages=stages, atom=WGMMA, schedule=schedule, swap_ab=swap_ab, pingpong=pingpong)
     rows, columns = schedule.multicast if isinstance(schedule, ClusterStrips) else ALONE
     loaded, width = (tile[0] * LINE_BYTES / columns, tile[1] * LINE_BYTES / rows), tile[not swap_ab]
-    slow_a, slow_b = facts.split_lines if isinstance(facts, ProductFacts) else (False, False)
-    slow = slow_a and not isinstance(schedule, InterleavedStrips), slow_b
+    slow = facts.split_lines if isinstance(facts, ProductFacts) else (False, False)
     is_delayed = facts.operands.from_registers is not Side.NONE and width >= GROUP_ROWS
     return Candidate(config, resident, loaded, slow=slow, delay=FROM_REGISTERS / width if is_delayed else 0.0)
 

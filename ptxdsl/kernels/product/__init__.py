@@ -3,5 +3,5 @@
 - operands: `Operands`: types, layouts and access widths of the arrays
 - product: `Product`, `WorkTile` and `OutputTile`
 - accumulators: `TileAccumulators` and their layout
-- words, tf32: memory words; float32 rounded to tf32
+- words: memory words; float32 rounded to tf32
 """

@@ -111,8 +111,7 @@ class Operands:
     is the type of C if the output has 8 bits and C another type. The `*_bytes` are access widths. `extras` are the
     operands of the epilogue. Modes may be given by their values, such as a_major="mn".
 
-    The following are for sm_90a. `out_boxes`: TMA stores the output. `a_rows`: the rows of a TMA box of A, shorter than
-    the tile to leave out out-of-bounds rows of the last tile; 0 for boxes of the whole tile. `streamed`: the operand
+    The following are for sm_90a. `out_boxes`: TMA stores the output. `streamed`: the operand
     that is loaded with evict_first, since each of its rows is loaded once. `a_gathered`: an index names the rows of A,
     which warps gather while TMA loads B. `rounded`: the float32 operand that is rounded to tf32 in registers.
     `scaling`: the granularity of scales, None for A and B without; `scale_bytes`: the access width for scales of
@@ -131,7 +130,6 @@ class Operands:
     batches: Batches = Batches.NONE
     extras: tuple[Extra, ...] = ()
     out_boxes: bool = False
-    a_rows: int = 0
     streamed: Side = Side.NONE
     a_gathered: bool = False
     c_type: Type | None = None

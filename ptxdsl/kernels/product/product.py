@@ -55,10 +55,7 @@ class Product(NamedTuple):
 
 class WorkTile(NamedTuple):
     """A tile of a product, for the iterations along K from `begin` to before `end`. `extents` are the (M, N, K) of a
-    tile; `item` is its identity in the schedule.
-
-    If `halved` holds, each warpgroup has a tile of half the rows, next to the other's, of which this is one; None means
-    never. K begins `lead` elements before the first, with zeros.
+    tile; `item` is its identity in the schedule. K begins `lead` elements before the first, with zeros.
     """
 
     product: Product
@@ -67,7 +64,6 @@ class WorkTile(NamedTuple):
     end: Index
     extents: tuple[int, int, int]
     item: Any = None
-    halved: Any = None
     lead: Index = 0
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b32, ptr, s32, s64, u8, u16, u32
-from ptxdsl.kernels.product.tf32 import round_to_tf32
+from ptxdsl.kernels.product.words import round_to_tf32
 from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar

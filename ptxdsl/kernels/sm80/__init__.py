@@ -1,7 +1,7 @@
 """The path of every GPU since Ampere: cp.async and mma.sync.
 
 - tiling, tile, traits: `WarpTiling`, tiles in shared memory, the traits
-- ring, memory: `CpAsyncRing`, shared memory
+- ring: `CpAsyncRing`, shared memory
 - copies, pixels: cp.async loads of matrices and of images
-- mma, fragments, addresses: `WarpMma`: ldmatrix and mma.sync
+- mma, fragments: `WarpMma`: ldmatrix and mma.sync
 """

@@ -8,9 +8,8 @@ import ptxdsl as pd
 from ptxdsl import b8, b16, ptr, s32, s64, u32
 from ptxdsl.kernels.product.operands import Major, Side
 from ptxdsl.kernels.product.product import Index, ScatteredView, View, WorkTile
-from ptxdsl.kernels.sm80.addresses import Addresses
-from ptxdsl.kernels.sm80.memory import SharedMemory
-from ptxdsl.kernels.sm80.tile import CHUNK_BYTES, OperandTile
+from ptxdsl.kernels.sm80.ring import SharedMemory
+from ptxdsl.kernels.sm80.tile import CHUNK_BYTES, Addresses, OperandTile
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.layout import in_bytes
 from ptxdsl.trace.instruction import Scalar

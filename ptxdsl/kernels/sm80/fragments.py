@@ -6,9 +6,8 @@ import ptxdsl as pd
 from ptxdsl import b32, f32, f64
 from ptxdsl.kernels.product.operands import Major, Side
 from ptxdsl.kernels.product.product import Index
-from ptxdsl.kernels.product.tf32 import round_to_tf32
-from ptxdsl.kernels.sm80.addresses import Addresses
-from ptxdsl.kernels.sm80.tile import WARP_TILE
+from ptxdsl.kernels.product.words import round_to_tf32
+from ptxdsl.kernels.sm80.tile import WARP_TILE, Addresses
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy_a, make_tiled_copy_b
 from ptxdsl.layout.swizzle import AnyLayout

@@ -8,7 +8,7 @@ from ptxdsl.kernels.product.operands import Side
 from ptxdsl.kernels.product.product import Index
 from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.sm80.fragments import Fragments
-from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.ring import SharedMemory
 from ptxdsl.kernels.sm80.tile import WARP_TILE
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.trace.value import Var

@@ -11,7 +11,7 @@ import ptxdsl as pd
 from ptxdsl import b8, b32, b64, s32, s64, u32
 from ptxdsl.kernels.product.product import Index, View
 from ptxdsl.kernels.sm80.copies import TileCopies
-from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.ring import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.traits.parameters import Geometry
 from ptxdsl.trace.instruction import Scalar

@@ -1,9 +1,10 @@
-"""The traits of a kernel on sm_80: those of all paths, and what ldmatrix and mma.sync need."""
+"""The traits of a kernel on sm_80, with what ldmatrix and mma.sync need, and the configurations that they follow
+from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,10 +12,11 @@ from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm80.tile import OperandTile
-from ptxdsl.kernels.sm80.tiling import WarpTiling
+from ptxdsl.kernels.sm80.tiling import WarpTiling, misfits, usual_atom
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.kernels.traits.traits import ConfigReader, Traits
 from ptxdsl.layout import TiledMma
+from ptxdsl.schedule import StreamKThreadblockSwizzle
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,45 @@ def traits_of(
 ) -> WarpTraits:
     """Return the same object for the same kernel, so that its properties are computed once."""
     return WarpTraits(tiling, operands, schedule, epilogue)
+
+
+# Fields that only the sm_90a path has, with their usual values
+NOT_HERE = {
+    "swap_ab": (False, "only wgmma takes the transposes of A and B"),
+    "pingpong": (False, "only warpgroups that multiply take turns at the tensor cores"),
+    "stagger": (0, "only warpgroups that multiply share tiles"),
+    "copies_rows": (False, "only groups of rows by wgmma take copies, others gather rows always"),
+}
+
+
+class WarpConfigs(ConfigReader):
+    """Reads configurations whose atom is not that of another path."""
+
+    path = "sm80"
+
+    def reads(self, atom: object) -> bool:
+        return True
+
+    def misfits(self, config: Any) -> Iterator[str]:
+        yield from misfits(config)
+        if isinstance(config.reduction, str) and config.reduction == "cluster":
+            yield 'reduction is "cluster"; only blocks of "wgmma" add up in the shared memory of a cluster'
+        if isinstance(config.schedule, TileSchedule) and config.schedule.multicast != (1, 1):
+            yield f'schedule is {config.schedule!r}; only blocks of "wgmma" share TMA loads'
+        for name, (usual, why) in NOT_HERE.items():
+            value = getattr(config, name)
+            if type(value) is not type(usual) or value != usual:
+                yield f"{name} is {value!r}; {why}"
+
+    def tiling(self, config: Any) -> WarpTiling:
+        return WarpTiling(config.tile, config.warp, config.stages, config.atom)
+
+    def traits(self, config: Any, operands: Operands, arch: str) -> WarpTraits:
+        atom = config.atom or usual_atom(operands.inputs, arch)
+        return traits_of(replace(config.tiling, atom=atom), operands, config.tile_schedule, config.epilogue)
+
+    def label(self, config: Any) -> str:
+        """Return such as "128x256x64/64x64/3 split 2"."""
+        shared = " stream-k" if isinstance(config.schedule, StreamKThreadblockSwizzle) else ""
+        shared = f" split {config.split_k}" if config.split_k > 1 else shared
+        return f"{'x'.join(map(str, config.tile))}/{'x'.join(map(str, config.warp))}/{config.stages}{shared}"

@@ -15,8 +15,6 @@ from ptxdsl.kernels.sm90.tiling import MATRIX
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.instruction import Scalar
 
-EPILOGUE_REGISTERS = 40  # of a thread, in addition to accumulators and operands
-
 
 class BroadcastOperands:
     """Row and column operands of an epilogue in the fragment of a thread, which holds, of each 16×8 accumulators, two
@@ -29,10 +27,9 @@ class BroadcastOperands:
     def __init__(self, traits: WarpgroupTraits) -> None:
         self.scalar, self.extras = traits.operands.scalar, traits.operands.extras
         self.along = Along.M if traits.tiling.swap_ab else Along.N
-        late = (0,) if traits.deferred_columns else ()  # read before they are written if no boxes are deferred
         down = [extra.type for extra in self.extras if extra.along is not self.along]
         # The same registers for all reads: a kernel may have several mainloops
-        self.down = [[pd.var(type, *late) for _ in range(2)] for type in down]
+        self.down = [[pd.var(type) for _ in range(2)] for type in down]
 
     def read(self, product: Product, down: Axis, across: Axis, begin: int) -> list[list[Scalar]]:
         """Return the values of each operand for eight accumulators, those of 16 columns from `begin` on."""

@@ -14,7 +14,7 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import b8, b32, f32, u32
 from ptxdsl.kernels.product.operands import Major, Side
-from ptxdsl.kernels.product.tf32 import round_to_tf32
+from ptxdsl.kernels.product.words import round_to_tf32
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import DEPTH_BYTES, GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits

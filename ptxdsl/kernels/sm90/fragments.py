@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl.kernels.product.product import WorkTile
+from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.sm90.loads import TensorView
 from ptxdsl.kernels.sm90.staging import StagedBox, Staging
 from ptxdsl.kernels.sm90.tiling import MATRIX, WARP, WARP_ROWS, WARPGROUP
@@ -34,16 +34,23 @@ class Axis(NamedTuple):
 class RowFragment:
     """Accumulators whose rows are rows of the output. Boxes have 64 rows each, and follow each other along N."""
 
-    is_transposed = False
-
     def __init__(self, traits: WarpgroupTraits, staging: Staging) -> None:
         self.staging, self.length, self.extent = staging, traits.tile[1], traits.out_map.box[-1]
         self.staged = staging.count * self.extent  # columns that are staged together
+        self.first_row, self.first_column = staging.first_row, 0  # of a warpgroup in the tile
 
     def boxes(self, first: int) -> Boxes:
         """Return the boxes that are staged together, from row or column `first` on."""
         offsets = range(first, min(first + self.staged, self.length), self.extent)
         return [(self.staging.box(number), offset) for number, offset in enumerate(offsets)]
+
+    def row(self, offset: int) -> int:
+        """Return the first row of a box among those of the warpgroup."""
+        return 0
+
+    def corner(self, work: WorkTile, offset: int) -> tuple[Index, Index]:
+        """Return the first row and column of a box in the product."""
+        return work.first[0] + self.first_row, work.first[1] + offset
 
     def address(self, box: StagedBox, offset: int) -> PointerValue:
         """Return the address that this lane passes to stmatrix for 16 columns of a box."""
@@ -51,37 +58,42 @@ class RowFragment:
         return box.address(*staging.origin, staging.row, staging.column + offset)
 
     def store(self, address: PointerValue, registers: Sequence[Scalar]) -> None:
+        """Write 16 rows and 16 columns of each warp."""
         pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, registers)
 
     def copies(self, work: WorkTile, matrix: TensorView, boxes: Boxes) -> Copies:
         """Return the TMA copies between boxes and a matrix."""
         (first_m, first_n), origin = work.first, self.staging.origin
-        row = matrix.line(first_m + self.staging.first_row)
+        row = matrix.line(first_m + self.first_row)
         return [(box.address(*origin, 0, 0), (*_plane(matrix, origin), row, first_n + column)) for box, column in boxes]
 
     def axes(self, work: WorkTile) -> tuple[Axis, Axis]:
         """Return the axes of the accumulators of this warp, down and across."""
-        (row, column), product, staging = work.first, work.product, self.staging
-        return Axis(row + staging.first_row + staging.warp_row, product.m), Axis(column, product.n)
+        (row, column), product = work.first, work.product
+        return Axis(row + self.first_row + self.staging.warp_row, product.m), Axis(column, product.n)
 
 
 class TransposedFragment(RowFragment):
     """Accumulators whose rows are columns of the output. A warpgroup has 64 columns of the tile, in boxes of 16 to 64
     rows; stmatrix transposes them."""
 
-    is_transposed = True
-
     def __init__(self, traits: WarpgroupTraits, staging: Staging) -> None:
         super().__init__(traits, staging)
         self.length, self.extent = traits.tile[0], traits.out_map.box[-2]
         self.staged = staging.count * self.extent  # rows
         lane, consumer = pd.laneid, staging.consumer
-        self.first_column = consumer.index * traits.tiling.columns_apart
-        self.row = lane % MATRIX + lane // STEP * MATRIX
+        self.first_row, self.first_column = 0, consumer.index * traits.tiling.columns_apart
+        self.lane_row = lane % MATRIX + lane // STEP * MATRIX
         self.column = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane // MATRIX % 2 * MATRIX
 
+    def row(self, offset: int) -> int:
+        return offset
+
+    def corner(self, work: WorkTile, offset: int) -> tuple[Index, Index]:
+        return work.first[0] + offset, work.first[1] + self.first_column
+
     def address(self, box: StagedBox, offset: int) -> PointerValue:
-        return box.address(*self.staging.origin, self.row + offset, self.column)
+        return box.address(*self.staging.origin, self.lane_row + offset, self.column)
 
     def store(self, address: PointerValue, registers: Sequence[Scalar]) -> None:
         pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, registers)

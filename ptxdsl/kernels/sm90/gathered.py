@@ -12,7 +12,7 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.loads import TensorView, TileLoads, TmaLoads
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GATHERING_WARPS, WARP
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE
 from ptxdsl.trace.instruction import Scalar
@@ -58,7 +58,7 @@ class GatheredRows:
         self.line, self.column = warp * LINES + lane // CHUNKS, lane % CHUNKS * each
         self.target = memory.a + boxes.layout(self.line, self.column)
         self.type, self.stage, self.rows = traits.operands.inputs, memory.stage, traits.tile[0]
-        self.box_rows, self.apart = traits.a_box_rows or self.rows, TOGETHER * boxes.line
+        self.box_rows, self.apart = SHARE_ROWS if traits.shares_rows else self.rows, TOGETHER * boxes.line
         self.numbers = [pd.var(u32, NOWHERE) for _ in range(0, self.rows, TOGETHER * CHUNKS)]
         self.left = pd.var(u32, 0)
 

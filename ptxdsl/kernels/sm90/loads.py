@@ -10,7 +10,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.product.operands import Side
 from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_strips import shared_copies
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.ring import Slot
@@ -80,17 +80,17 @@ class TmaLoads:
         self.a.load(view, a, *corner, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
 
-class RowBlockLoads(TmaLoads):
-    """Loads of tiles of A in boxes of `rows` rows, of which none is past the last row of the matrix: TMA takes twice as
-    long for out-of-bounds rows as for rows in memory. Blocks of a cluster that share a tile take turns at its boxes."""
+class ShareLoads(TmaLoads):
+    """Loads of tiles with shares of the rows of groups. A is loaded in boxes of SHARE_ROWS rows, of which none is past
+    the last row of the share. Blocks of a cluster that share a tile take turns at its boxes."""
 
-    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, rows: int) -> None:
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
         super().__init__(traits, memory)
-        self.rows, self.boxes = rows, traits.tile[0] // rows
-        self.box, self.box_bytes = self.a.line * rows, self.a.bytes // self.boxes
+        self.boxes = traits.tile[0] // SHARE_ROWS
+        self.box, self.box_bytes = self.a.line * SHARE_ROWS, self.a.bytes // self.boxes
 
     def of(self, work: WorkTile) -> TileLoads:
-        boxes = pd.min(ceil_div(work.product.m - work.first[0], self.rows), self.boxes)
+        boxes = pd.min(ceil_div(work.product.m - work.first[0], SHARE_ROWS), self.boxes)
         expected = boxes * self.box_bytes + self.b.bytes
         return TileLoads(work, partial(self._fetch, work, boxes), expected)
 
@@ -99,7 +99,7 @@ class RowBlockLoads(TmaLoads):
         for number in range(0, self.boxes, self.a.parts):
             box = number if shares.part is None else shares.part + number
             with pd.if_(boxes > box):
-                at = (*((view.batch,) if self.a.is_batched else ()), row + box * self.rows, k)
+                at = (*((view.batch,) if self.a.is_batched else ()), row + box * SHARE_ROWS, k)
                 view.map.load(a + box * self.box, at, slot.full, multicast=shares.mask, policy=policy)
 
 
@@ -108,6 +108,6 @@ def _policies(streamed: Side) -> dict[Side, Any]:
     return {} if streamed is Side.NONE else {streamed: pd.ptx.createpolicy.fractional.L2__evict_first.b64()}
 
 
-def tma_loads(traits: WarpgroupTraits, memory: SharedTiles, box_rows: int) -> TmaLoads:
-    """Return the loads of a kernel whose A comes in boxes of `box_rows` rows, or tile by tile if that is 0."""
-    return RowBlockLoads(traits, memory, box_rows) if box_rows else TmaLoads(traits, memory)
+def group_loads(traits: WarpgroupTraits, memory: SharedTiles) -> TmaLoads:
+    """Return the loads of a kernel of groups or lists."""
+    return (ShareLoads if traits.shares_rows else TmaLoads)(traits, memory)

@@ -48,19 +48,11 @@ class StageMma:
         self.types = [INPUTS[type].split(".")[1] for type in types]
         self.mnemonic, self.b_tile = self._mnemonic(atom), b
         self.flags = self._flags(traits.operands.inputs)
-        self.accumulators: TileAccumulators | None = None
-        self.multiplied = self.row_blocks
 
     def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, row_block: Any) -> None:
         """Locate the first factor; `row_block` is the first 64-row block of this warpgroup."""
         self.a = shared_operand(atom, "a", tile)
         self.first_a = self.a.descriptor(memory.value.to(u64), row_block)
-
-    def into(self, accumulators: TileAccumulators, row_blocks: int | None = None) -> StageMma:
-        """Return this MMA with given registers as accumulators, for the first `row_blocks` 64-row blocks only."""
-        other = copy(self)
-        other.accumulators, other.multiplied = accumulators, row_blocks or self.row_blocks
-        return other
 
     def narrowed(self, columns: int) -> StageMma:
         """Return an MMA of `columns` columns of B."""
@@ -79,7 +71,7 @@ class StageMma:
 
     def begin(self, slot: Slot) -> TileAccumulators:
         """Start the first products of a tile and return their accumulators."""
-        accumulators = self.accumulators or TileAccumulators(self.layout, self.layout.groups * self.row_blocks)
+        accumulators = TileAccumulators(self.layout, self.layout.groups * self.row_blocks)
         self.multiply(accumulators, slot, accumulate=False)
         return accumulators
 
@@ -96,7 +88,7 @@ class StageMma:
 
     def _products(self, accumulators: TileAccumulators) -> Iterator[tuple[int, tuple[int, TileAccumulators]]]:
         """Yield the products of a stage: the step along K, and the number and accumulators of a 64-row block."""
-        return product(range(self.steps), enumerate(accumulators.row_blocks(self.row_blocks)[: self.multiplied]))
+        return product(range(self.steps), enumerate(accumulators.row_blocks(self.row_blocks)))
 
     def _flags(self, inputs: Type) -> tuple[int, ...]:
         """Return the immediate operands of the instruction: signs of floats, and transposes of 16-bit types."""

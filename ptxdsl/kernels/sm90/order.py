@@ -14,7 +14,7 @@ import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
-from ptxdsl.kernels.sm90.tiling import IN_TURN, WARP, WARPGROUP
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue
 from ptxdsl.kernels.tiles.schedule import StartLoads, Walk
@@ -94,42 +94,52 @@ class PingPongWalk(Walk):
             turn.wait()
 
 
-class CooperativeWalk(Walk):
-    """Another walk, whose tiles the warpgroups of a block share.
+class SkippingWalk(Walk):
+    """Another walk without the tiles in which all rows of the warpgroup are out of bounds: the other one then has the
+    tensor cores to itself and takes half the time."""
 
-    If a warpgroup skips tiles in which all of its rows are out of bounds, the other one has the tensor cores to itself
-    and takes half the time. Staggered warpgroups end each tile one after the other: the last `stagger` iterations
-    belong to one warpgroup at a time. The first stores its rows while the next multiplies, and begins the next tile
-    while the last stores."""
-
-    def __init__(
-        self, traits: WarpgroupTraits, walk: Walk, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
-    ) -> None:
-        self.walk, self.ring, self.epilogue, self.consumer = walk, ring, epilogue, consumer
-        self.rows_apart, self.stagger = traits.tiling.rows_apart, traits.tiling.stagger
-        if self.stagger:
-            epilogue.begin()
-            self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer, traits.tiling.consumers)
-            self.follows = pd.var(u32, consumer.index)  # 0 for the first warpgroup in the first tile
-        self.skips = traits.skips_rows and not self.stagger
+    def __init__(self, walk: Walk, ring: pd.Ring, consumer: pd.warpgroup) -> None:
+        self.walk, self.ring, self.consumer = walk, ring, consumer
 
     def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
-        if not self.skips:
-            yield from self.walk.tiles(start)
-            return
         for work in self.walk.tiles(start):
-            with pd.if_(work.product.m > work.first[0] + self.consumer.index * self.rows_apart):
+            with pd.if_(work.product.m > work.first[0] + self.consumer.index * GROUP_ROWS):
                 yield work
             with pd.else_():
-                pass_tiles(self.ring, work.iterations, self.consumer)
+                self._pass(work.iterations)
                 self.walk.skip(work)
 
+    def _pass(self, iterations: Index) -> None:
+        """Release ring slots without reading them.
+
+        One thread releases for its warpgroup. Without products there is nothing at which warps meet: a warp that still
+        waited for a slot could miss it if another one released it and it was refilled.
+        """
+        for _ in pd.range(iterations, unroll=1):
+            self.ring.wait()
+            self.consumer.warpgroup_barrier()
+            self.ring.release()
+
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        return self.walk.complete(work, accumulators)
+
+
+class StaggeredWalk(Walk):
+    """Another walk, whose tiles the warpgroups of a block share and end one after the other: the last `stagger`
+    iterations belong to one warpgroup at a time. The first stores its rows while the next multiplies, and begins the
+    next tile while the last stores."""
+
+    def __init__(self, traits: WarpgroupTraits, walk: Walk, consumer: pd.warpgroup) -> None:
+        self.walk, self.stagger = walk, traits.tiling.stagger
+        self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer, traits.tiling.consumers)
+        self.follows = pd.var(u32, consumer.index)  # 0 for the first warpgroup in the first tile
+
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
+        return self.walk.tiles(start)
+
     def along_k(self, iterations: Index) -> Iterator[object]:
-        if not self.stagger:
-            yield from self.walk.along_k(iterations)
-            return
         last = pd.min(iterations, self.stagger)
-        yield from self.epilogue.alongside(iterations - last, self.stagger)
+        yield from pd.range(iterations - last, unroll=1)
         with pd.if_(self.follows != 0):
             self.turn.wait()
         self.follows.set(1)
@@ -139,28 +149,17 @@ class CooperativeWalk(Walk):
     def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         return self.walk.complete(work, accumulators)
 
-    def skip(self, work: WorkTile) -> None:
-        self.walk.skip(work)
-
     def leftovers(self) -> Iterator[OutputTile]:
         return self.walk.leftovers()
-
-
-def pass_tiles(ring: pd.Ring, iterations: Index, consumer: pd.warpgroup) -> None:
-    """Release ring slots without reading them.
-
-    One thread releases for its warpgroup. Without products there is nothing at which warps meet: a warp that still
-    waited for a slot could miss it if another one released it and it was refilled.
-    """
-    for _ in pd.range(iterations, unroll=1):
-        ring.wait()
-        consumer.warpgroup_barrier()
-        ring.release()
 
 
 def consumer_walk(
     traits: WarpgroupTraits, walk: Walk, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
 ) -> Walk:
-    """Return the walk of a consumer warpgroup through the tiles of its block: all of them, or every second one."""
-    kind = PingPongWalk if traits.tiling.pingpong else CooperativeWalk
-    return kind(traits, walk, ring, epilogue, consumer)
+    """Return the walk of a consumer warpgroup through the tiles of its block: all of them, every second one, or those
+    in which it has rows."""
+    if traits.tiling.pingpong:
+        return PingPongWalk(traits, walk, ring, epilogue, consumer)
+    if traits.tiling.stagger:
+        return StaggeredWalk(traits, walk, consumer)
+    return SkippingWalk(walk, ring, consumer) if traits.skips_rows else walk

@@ -34,7 +34,7 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
     boxes = {"out": traits.out_map} if traits.operands.out_boxes else {}
     if traits.c_boxes and traits.operands.c is CSource.SEPARATE:
         boxes["c"] = traits.out_map
-    fields = {**gemm_fields(traits, traits.map_of_a, traits.b.map), **boxes}
+    fields = {**gemm_fields(traits, traits.a.map, traits.b.map), **boxes}
     return pd.Parameters.of("TensorGemm", **fields, **_scale_fields(traits))
 
 

@@ -15,7 +15,7 @@ from ptxdsl.cached import cached_property
 from ptxdsl.kernels.product.operands import Major
 from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION
-from ptxdsl.kernels.sm90.loads import TmaLoads
+from ptxdsl.kernels.sm90.loads import TileLoads, TmaLoads
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.ring import Slot
@@ -108,9 +108,9 @@ class WindowCopies(TmaLoads):
         self.image, self.line, self.column = (pd.var(s32, 0) for _ in range(3))
         self.position, self.channel, self.down, self.right = (pd.var(u32, 0) for _ in range(4))
 
-    def seek(self, work: WorkTile) -> None:
+    def of(self, work: WorkTile) -> TileLoads:
         """Go to the window of a tile's first output pixel, and to the window position and the channels at which its K
-        begins."""
+        begins; return the loads."""
         g, first = self.geometry, pd.cast(work.first[0], u32)
         image = first // g.image
         row, column = divmod_of(first - image * g.image, g.line)
@@ -126,6 +126,7 @@ class WindowCopies(TmaLoads):
         self.channel.set(line * self.depth)
         self.down.set(down * g.dilation_h)
         self.right.set(right)
+        return super().of(work)
 
     def fetch(self, work: WorkTile, iteration: Any, slot: Slot) -> None:
         """Start the loads of the next iteration along K to a slot of the ring."""
@@ -171,8 +172,8 @@ class FilterGradientCopies(TmaLoads):
         self.geometry, self.line = geometry, traits.b.line
         self.lines = [tuple(pd.var(u32, 0) for _ in range(3)) for _ in range(0, traits.tile[1], self.line)]
 
-    def seek(self, work: WorkTile) -> None:
-        """Compute the window position and the first channel of each row of boxes of a tile."""
+    def of(self, work: WorkTile) -> TileLoads:
+        """Compute the window position and the first channel of each row of boxes of a tile; return its loads."""
         g, first = self.geometry, pd.cast(work.first[1], u32)
         for number, (down, right, channel) in enumerate(self.lines):
             position, begin = divmod_of(first + number * self.line, g.channels)
@@ -180,6 +181,7 @@ class FilterGradientCopies(TmaLoads):
             down.set(row * g.dilation_h)
             right.set(column)
             channel.set(begin)
+        return super().of(work)
 
     def fetch(self, work: WorkTile, iteration: Any, slot: Slot) -> None:
         """Start the loads of the next pixels to a slot of the ring."""

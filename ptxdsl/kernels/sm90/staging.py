@@ -1,10 +1,12 @@
-"""The boxes in which a consumer warpgroup stages its output in shared memory: past the end of the ring, or in it."""
+"""The boxes in which a consumer warpgroup stages its output in shared memory, past the end of the ring or in it, and
+the TMA loads of C to them."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ptxdsl as pd
+from ptxdsl import u32
 from ptxdsl.kernels.product.product import OutputTile
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.memory import SharedTiles
@@ -94,3 +96,32 @@ class RingStaging:
             return StagedBox(pd.view(at, self.layout), 0)
         address = pd.select(in_ring, at.value, otherwise.address(*self.origin).value)
         return StagedBox(pd.view(pd.pointer(address, self.type, "shared::cta"), self.layout), 0)
+
+
+class SourceBoxes:
+    """The boxes of C of a consumer warpgroup. TMA loads them to where the output is staged next, since shared memory
+    holds only as many boxes as are staged at a time. They complete at an mbarrier."""
+
+    def __init__(self, mbarrier: PointerValue, staging: Staging) -> None:
+        self.mbarrier, self.staging = mbarrier, staging
+        self.parity = pd.var(u32, 0)
+
+    def load(self, map: Any, boxes: list[tuple[PointerValue, tuple[Any, ...]]]) -> None:
+        """Start the loads of boxes, each (address, coordinates), when the stores from these addresses have been
+        read."""
+        with pd.if_(self.staging.leads):
+            pd.ptx.cp.async_.bulk.wait_group.read(0)
+            expected = len(boxes) * map.bytes
+            pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(self.mbarrier, expected, out="_")
+            for address, at in boxes:
+                map.load(address, at, self.mbarrier)
+
+    def wait(self) -> None:
+        """Wait for the boxes that were loaded last."""
+        with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(self.mbarrier, self.parity)):
+            pass
+        self.parity.set(self.parity ^ 1)
+
+    def words(self, address: PointerValue) -> list[Scalar]:
+        """Return 16 rows and 16 columns of a warp, in the fragment of the accumulators."""
+        return [*pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)]

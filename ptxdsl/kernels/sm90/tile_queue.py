@@ -16,11 +16,10 @@ from ptxdsl.trace.value import Var
 
 COUNTERS = 2  # tiles taken after the first of each block, and blocks that have finished
 HELD = 4  # tiles in flight from the producer to the consumers
-ROW_WORDS = 6  # that the consumers of groups of rows need of a tile, as `row_words` returns them
+ROW_WORDS = 5  # that the consumers of groups of rows need of a tile, as `row_words` returns them
 EVERY_LANE = 0xFFFFFFFF
 WARP = 32
 STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"
-ENDED = 2  # the last word after the last tile
 
 
 class TileQueue:
@@ -28,13 +27,13 @@ class TileQueue:
     `counters` are COUNTERS u32, 0 before and after a launch.
 
     One warp takes them: `take` and `broadcast` run in one of its lanes, `taken` in all. It locates the tiles and passes
-    their coordinates to the other warps, which have no time for that between two tiles: `words` of each tile, up to
-    `held` tiles ahead."""
+    their coordinates to the other warps, which have no time for that between two tiles: `words` of each tile, and a
+    last one that is 0 but after the last tile. Up to `held` tiles are ahead."""
 
     def __init__(self, counters: PointerValue, holders: int, words: int = ROW_WORDS, held: int = HELD) -> None:
-        self.counters, self.words = counters, words
+        self.counters, self.words = counters, words + 1
         self.ring = pd.Ring(held, producers=1, consumers=holders)
-        self.numbers = pd.shared(u32, held * words, name="queue")
+        self.numbers = pd.shared(u32, held * self.words, name="queue")
         self.number: Var = pd.var(u32, 0)
 
     def take(self) -> Scalar:
@@ -43,8 +42,10 @@ class TileQueue:
         return taken
 
     def announce(self, *values: Index) -> None:
-        """Pass the words of a tile to the other warps, by the lane that took it, before it issues loads. The last word
-        is not ENDED."""
+        """Pass the words of a tile to the other warps, by the lane that took it, before it issues loads."""
+        self._pass(*values, 0)
+
+    def _pass(self, *values: Index) -> None:
         first = self.ring.acquire().index * self.words
         for word, value in enumerate(values):
             self.numbers[first + word] = value
@@ -60,7 +61,7 @@ class TileQueue:
         return number
 
     def receive(self) -> list[Scalar]:
-        """Return the words of the next tile, in a warp that reads the queue; the last is ENDED after the last tile."""
+        """Return the words of the next tile, in a warp that reads the queue."""
         first = self.ring.wait().index * self.words
         values = [self.numbers[first + word] for word in range(self.words)]
         pd.ptx.bar.warp.sync(EVERY_LANE)  # wait for the lane that stores or loads
@@ -75,7 +76,7 @@ class TileQueue:
 
     def close(self) -> None:
         """End the queue, by the lane that took the tiles. The last block resets the counters."""
-        self.announce(*[0] * (self.words - 1), ENDED)
+        self._pass(*[0] * (self.words - 1), 1)
         self.ring.drain()
         ended = pd.ptx.atom.acq_rel.gpu.global_.add.u32(self.counters + 1, 1)
         with pd.if_(ended == pd.nctaid.x - 1):
@@ -85,10 +86,8 @@ class TileQueue:
 
 def row_words(work: WorkTile) -> Sequence[Index]:
     """Return the words of a tile of groups of rows: its group, the first row of the group, the rows of the group, the
-    row and column of the tile, and 1 if it is halved, else 0. If rows are shared evenly, the rows are those of the
-    tile."""
-    halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
-    return work.item[0], work.product.a.row, work.product.m, *work.tile, halved
+    row and column of the tile. If rows are shared evenly, the rows are those of the tile."""
+    return work.item[0], work.product.a.row, work.product.m, *work.tile
 
 
 class TileQueueWalk(TileAfterTile):
@@ -114,10 +113,10 @@ class TileQueueWalk(TileAfterTile):
             value.set(word)
 
     def has_tile(self) -> Scalar:
-        return self.values[-1] != ENDED
+        return self.values[-1] == 0
 
     def work(self) -> WorkTile:
-        return self.locate(*(value.value for value in self.values))
+        return self.locate(*(value.value for value in self.values[:-1]))
 
     def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         yield OutputTile(self.stored(work), accumulators)

@@ -126,11 +126,6 @@ class WarpgroupTiling:
         return ROLE_REGISTERS if self.held_accumulators <= MANY_SUMS else TIGHT_REGISTERS
 
     @property
-    def multiplying_registers(self) -> int:
-        """The registers of a consumer thread."""
-        return self.role_registers[1] or min(MOST_REGISTERS, REGISTER_FILE // self.threads // 8 * 8)
-
-    @property
     def held_accumulators(self) -> int:
         """The accumulators of a consumer thread."""
         return self.row_blocks * GROUP_ROWS * self.multiplied[1] // WARPGROUP
@@ -144,10 +139,6 @@ class WarpgroupTiling:
     def multiplying(self) -> int:
         """The number of consumer threads."""
         return WARPGROUP * self.consumers
-
-    def tiles(self, m: int, n: int) -> tuple[int, int]:
-        """Return the number of tiles of an m×n output along M and N."""
-        return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     def atom(self, inputs: Type) -> str:
         """Return the wgmma atom of a warpgroup."""

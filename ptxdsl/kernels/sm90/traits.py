@@ -1,8 +1,9 @@
-"""The traits of a kernel on sm_90a: those of all paths, and what TMA, wgmma and the epilogue need."""
+"""The traits of a kernel on sm_90a, with what TMA, wgmma and the epilogue need, and the configurations that they follow
+from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import gcd
@@ -12,15 +13,23 @@ import ptxdsl as pd
 from ptxdsl.cached import cached_property
 from ptxdsl.kernels.product.operands import CSource, Major, Operands, Scaling, Side
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
-from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN, ROLE_REGISTERS, WARP, WARPGROUP, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import (
+    ARCH,
+    GROUP_ROWS,
+    IN_TURN,
+    ROLE_REGISTERS,
+    WARP,
+    WARPGROUP,
+    WarpgroupTiling,
+    warpgroup_misfits,
+)
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.kernels.traits.traits import ConfigReader, Traits
 from ptxdsl.runtime.limits import shared_bytes
-from ptxdsl.types import b32
+from ptxdsl.schedule import HorizontalThreadblockSwizzle, IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
 
 MOST_STAGED_BYTES, STAGED_BY_THREE = 16384, 8192  # of a warpgroup; with three consumers, less
-EPILOGUES = "ptxdsl.kernels.epilogue"  # its functions fit the registers that deferred boxes leave
-DEFERRED_OPERAND_BITS = 16  # of the broadcast operands of deferred boxes, at most
 SHARE_ROWS = 32  # of a box of A if the rows of a group are divided evenly among its tiles
 
 
@@ -49,13 +58,8 @@ class WarpgroupTraits(Traits):
 
     @property
     def skips_rows(self) -> bool:
-        """True if a warpgroup skips tiles in which it has no rows: in groups of rows that are not shared evenly, and
-        with block scales, unless it meets other warpgroups in every tile, those of its block or of a cluster."""
-        schedule = self.schedule
-        if schedule.has_groups:
-            return not self.shares_rows
-        meets = schedule.has_one_tile or not schedule.has_whole_tiles or schedule.multicast != (1, 1)
-        return self.operands.scaling is Scaling.BLOCKS and not meets
+        """True if a warpgroup skips tiles in which it has no rows: the last ones of groups."""
+        return self.schedule.has_groups and self.tiling.rows_apart > 0 and self.tiling.consumers > 1
 
     @property
     def shares_rows(self) -> bool:
@@ -65,27 +69,14 @@ class WarpgroupTraits(Traits):
         return self.tiling.swap_ab and is_plain and self.tile[0] % GROUP_ROWS == 0
 
     @property
-    def a_box_rows(self) -> int:
-        """The rows of a box of A in kernels of groups of rows, which load only boxes with rows of the group; 0 if a
-        tile is loaded whole."""
-        if self.shares_rows:
-            return SHARE_ROWS
-        return GROUP_ROWS if self.tiling.pingpong and self.operands.a_major is Major.K else 0
-
-    @property
     def streamed(self) -> Side:
         """The operand that is loaded with evict_first."""
         return Side.A if self.schedule.streamed else self.operands.streamed
 
     @property
-    def map_of_a(self) -> pd.TensorMap:
-        """The kernel parameter for the A of a product."""
-        return self.a.map_of(self.operands.a_rows) if self.operands.a_rows else self.a.map
-
-    @property
     def map_of_rows(self) -> pd.TensorMap:
         """The kernel parameter for the rows of all groups."""
-        return self.a.map_of(self.a_box_rows) if self.a_box_rows else self.a.map
+        return self.a.map_of(SHARE_ROWS) if self.shares_rows else self.a.map
 
     @property
     def from_registers(self) -> bool:
@@ -139,41 +130,10 @@ class WarpgroupTraits(Traits):
         return each if each * tiling.stages >= count else 0
 
     @property
-    def held_words(self) -> int:
-        """The registers of a thread for C of the boxes that are stored first, if warpgroups are staggered and more
-        boxes follow."""
-        rows, line_bytes = self._out_box
-        staged = self.staged_boxes * line_bytes
-        if not (self.c_boxes and self.tiling.stagger) or staged >= self.tile[1] * self.operands.output.bytes:
-            return 0
-        return rows * staged // (WARPGROUP * b32.bytes)
-
-    @property
-    def deferred_columns(self) -> int:
-        """The last columns of a tile of staggered warpgroups, which are stored during the mainloop of the next tile. 0
-        if all of a tile is stored first: if the operands of the epilogue need more registers than are left, or the
-        epilogue is the caller's, which may need any number."""
-        operands, columns = self.operands, self.tile[1]
-        if not (operands.out_boxes and self.tiling.stagger and self.schedule.knows_last) or self.tiling.swap_ab:
-            return 0
-        if getattr(self.epilogue, "__module__", EPILOGUES) != EPILOGUES:
-            return 0
-        staged = self.staged_boxes * self._out_box[1] // operands.output.bytes
-        beside = sum(extra.type.bits for extra in operands.extras)
-        if beside > DEFERRED_OPERAND_BITS or (beside and operands.is_batched) or staged >= columns:
-            return 0
-        return 0 if self.c_boxes and columns > 2 * staged else columns % staged or staged
-
-    @property
-    def deferred_accumulators(self) -> int:
-        """The registers of a thread for the deferred columns."""
-        return self.deferred_columns * GROUP_ROWS // WARPGROUP
-
-    @property
     def staged_bytes(self) -> int:
-        """The bytes in which a warpgroup stages boxes, or in which its warps stage rows if a group ends in the tile."""
+        """The bytes in which a warpgroup stages boxes."""
         rows, line_bytes = self._out_box
-        return max(self.staged_boxes * rows * line_bytes, WARPGROUP // WARP * self.warp_staged_bytes)
+        return self.staged_boxes * rows * line_bytes
 
     @property
     def shared_bytes(self) -> int:
@@ -236,3 +196,42 @@ def warpgroup_traits_of(
 ) -> WarpgroupTraits:
     """Return the same object for the same kernel, so that its properties are computed once."""
     return WarpgroupTraits(tiling, operands, schedule, epilogue)
+
+
+WGMMA = "wgmma"
+ONE_TILE = IdentityThreadblockSwizzle(1), HorizontalThreadblockSwizzle()
+
+
+class WarpgroupConfigs(ConfigReader):
+    """Reads configurations whose atom is "wgmma"."""
+
+    path, chooses_tiles = "sm90", True
+
+    def reads(self, atom: object) -> bool:
+        return isinstance(atom, str) and atom == WGMMA
+
+    def misfits(self, config: Any) -> Iterator[str]:
+        yield from warpgroup_misfits(config)
+        if type(config.copies_rows) is not bool:
+            yield f"copies_rows is {config.copies_rows!r}; it takes True or False"
+
+    def tiling(self, config: Any) -> WarpgroupTiling:
+        m, n, k = config.tile
+        return WarpgroupTiling((m, n, k), config.stages, config.swap_ab, config.pingpong, config.stagger)
+
+    def traits(self, config: Any, operands: Operands, arch: str) -> WarpgroupTraits:
+        return warpgroup_traits_of(config.tiling, operands, config.tile_schedule, config.epilogue)
+
+    def label(self, config: Any) -> str:
+        """Return such as "swap 16x64/10 cluster 2"."""
+        (m, n, _), schedule = config.tile, config.schedule
+        name = f"{'swap ' * config.swap_ab}{'pingpong ' * config.pingpong}{m}x{n}/{config.stages}"
+        if isinstance(schedule, ClusterStrips):
+            name += f" clusters {'x'.join(map(str, schedule.blocks))}"
+        elif config.split_k > 1:
+            name += f" {config.reduction} {config.split_k}"
+        elif isinstance(schedule, StreamKThreadblockSwizzle):
+            name += " stream-k"
+        elif schedule in ONE_TILE:
+            name += " one tile"
+        return name + f" staggered {config.stagger}" * (config.stagger > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import ptxdsl as pd
@@ -14,8 +15,9 @@ from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.staging import StagedBox, Staging
 from ptxdsl.kernels.sm90.tiling import WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.readers import RowPointer, element
+from ptxdsl.kernels.store.epilogue import RowPointer, element
 from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 
 class Writer:
@@ -25,10 +27,9 @@ class Writer:
     of the map of a tile."""
 
     def __init__(
-        self, traits: WarpgroupTraits, staging: Staging, fragment: Any, maps: ProblemMaps | None = None
+        self, traits: WarpgroupTraits, staging: Staging, fragment: RowFragment, maps: ProblemMaps | None = None
     ) -> None:
-        self.traits, self.staging, self.maps = traits, staging, maps
-        self.fragment: RowFragment = fragment
+        self.traits, self.staging, self.fragment, self.maps = traits, staging, fragment, maps
         self.version = pd.var(u32, NO_PROBLEM) if maps else None
 
     def prepare(self, work: WorkTile) -> None:
@@ -39,8 +40,8 @@ class Writer:
                 self.maps.acquire(MATRICES, work.item[1])
 
     def begin(self, work: WorkTile) -> Scalar | None:
-        """Begin a tile. Return how many rows there are from its first on, or None if that does not matter. Of a list,
-        all of the previous tile must be in memory, since maps are rewritten."""
+        """Begin a tile. Return how many rows there are from the first of the warpgroup on, or None if that does not
+        matter. Of a list, all of the previous tile must be in memory, since maps are rewritten."""
         if self.maps:
             with pd.if_(self.staging.leads):
                 pd.ptx.cp.async_.bulk.wait_group(0)
@@ -61,69 +62,71 @@ class Writer:
 
 
 class GroupWriter(Writer):
-    """Writes transposed boxes of a group of rows. The box in which the group ends is written by the threads, so that
-    the rows of the next group are left alone."""
+    """Writes boxes of a group of rows. A box in which the group ends is written by the threads, so that the rows of the
+    next group are left alone."""
 
     def __init__(
-        self, traits: WarpgroupTraits, staging: Staging, fragment: Any, maps: ProblemMaps | None = None
+        self, traits: WarpgroupTraits, staging: Staging, fragment: RowFragment, maps: ProblemMaps | None = None
     ) -> None:
         super().__init__(traits, staging, fragment, maps)
-        self.first_column = fragment.first_column
+        self.rows, columns = traits.out_map.box[-2:]
         self.type = traits.operands.output
         self.chunk = traits.operands.out_bytes // self.type.bytes
-        self.lanes = traits.out_map.box[-1] // self.chunk  # that write a row
+        self.lanes = columns // self.chunk  # that write a row
         self.step = WARPGROUP // self.lanes  # rows that are written at a time
+        self.steps = range(0, self.rows, self.step)
 
     def begin(self, work: WorkTile) -> Scalar | None:
         super().begin(work)
-        left: Scalar = work.product.m - work.first[0]
+        first = work.first[0] + self.fragment.first_row
+        left: Scalar = pd.max(work.product.m, first) - first
         return left
 
     def write(self, work: WorkTile, boxes: Boxes, rows_left: Scalar | None = None) -> None:
         assert rows_left is not None
         self.staging.publish()
         with pd.if_(self.staging.leads):
-            for box, row in boxes:
-                with pd.if_(rows_left >= row + self.fragment.extent):
-                    self._store(work, [(box, row)])
+            for box, offset in boxes:
+                with pd.if_(rows_left >= self.fragment.row(offset) + self.rows):
+                    self._store(work, [(box, offset)])
             pd.ptx.cp.async_.bulk.commit_group()
-        for box, row in boxes:
-            with pd.if_((rows_left > row) & (rows_left < row + self.fragment.extent)):
-                self._write_rows(box, row, work)
+        for box, offset in boxes:
+            row = self.fragment.row(offset)
+            with pd.if_((rows_left > row) & (rows_left < row + self.rows)):
+                self._write_rows(work, box, offset, rows_left - row)
 
-    def _write_rows(self, box: StagedBox, first: int, work: WorkTile) -> None:
-        """Write the rows of a box that exist, each by neighbouring threads."""
-        thread, product = self.staging.consumer.thread % WARPGROUP, work.product
+    def _write_rows(self, work: WorkTile, box: StagedBox, offset: int, left: Scalar) -> None:
+        """Write the `left` rows of a box that exist, each by neighbouring threads."""
+        thread, (first_row, first_column) = self.staging.consumer.thread % WARPGROUP, self.fragment.corner(work, offset)
         row, column = thread // self.lanes, thread % self.lanes * self.chunk
-        left, of_out = product.m - work.first[0] - first, work.first[1] + self.first_column + column
-        running = RowPointer(product.out, (work.first[0] + first + row, of_out), self.step)
-        for step in range(0, self.fragment.extent, self.step):
-            with pd.if_((row + step < left) & (of_out < product.n)):
+        at = first_row + row, first_column + column
+        for step, (target, exists) in zip(self.steps, self._targets(work.product.out, at), strict=True):
+            inside = (row + step < left) & (at[1] < work.product.n)
+            with pd.if_(inside if exists is None else inside & exists):
                 staged = box.address(*self.staging.origin, row + step, column)
-                write_words(running.pointer, read_words(staged, self.chunk, self.type), self.chunk)
+                write_words(target, read_words(staged, self.chunk, self.type), self.chunk)
+
+    def _targets(self, out: Any, at: tuple[Scalar, Scalar]) -> Iterator[tuple[PointerValue, Scalar | None]]:
+        """Yield the address of an element for each step down the rows, and a predicate that its row exists, if it may
+        not."""
+        running = RowPointer(out, at, self.step)
+        for _ in self.steps:
+            yield running.pointer, None
             running.advance()
 
 
 class ScatterWriter(GroupWriter):
-    """Writes transposed boxes to rows that an index names, all by the threads. They read the indices of a box at
-    once."""
+    """Writes boxes to rows that an index names, all by the threads. They read the indices of a box at once."""
 
     def write(self, work: WorkTile, boxes: Boxes, rows_left: Scalar | None = None) -> None:
         assert rows_left is not None
         self.staging.consumer.warpgroup_barrier()
-        for box, row in boxes:
+        for box, offset in boxes:
+            row = self.fragment.row(offset)
             with pd.if_(rows_left > row):
-                self._write_rows(box, row, work)
+                self._write_rows(work, box, offset, rows_left - row)
 
-    def _write_rows(self, box: StagedBox, first: int, work: WorkTile) -> None:
-        thread, product = self.staging.consumer.thread % WARPGROUP, work.product
-        row, column, out = thread // self.lanes, thread % self.lanes * self.chunk, product.out
-        left, of_out = product.m - work.first[0] - first, work.first[1] + self.first_column + column
-        steps, begin = range(0, self.fragment.extent, self.step), work.first[0] + first + row
-        numbers = [out.numbers[pd.min(begin + step, out.last)] for step in steps]
-        for step, number in zip(steps, numbers, strict=True):
-            is_row = (row + step < left) & (number >= 0) & (number < out.rows.to(s32))
-            with pd.if_(is_row & (of_out < product.n)):
-                staged = box.address(*self.staging.origin, row + step, column)
-                to = element(View(out.pointer, out.stride), (number, of_out))
-                write_words(to, read_words(staged, self.chunk, self.type), self.chunk)
+    def _targets(self, out: Any, at: tuple[Scalar, Scalar]) -> Iterator[tuple[PointerValue, Scalar | None]]:
+        for number in [out.numbers[pd.min(at[0] + step, out.last)] for step in self.steps]:
+            exists = (number >= 0) & (number < out.rows.to(s32))
+            yield element(View(out.pointer, out.stride), (number, at[1])), exists

@@ -1,5 +1,5 @@
 """Epilogues: accumulators to global memory, through a function of the caller.
 
-- epilogue, readers: `Epilogue`, `WarpEpilogue`, and the reads of its operands
+- epilogue: `Epilogue`, `WarpEpilogue`, and the reads of its operands
 - function, traced: the caller's function, and its trace
 """

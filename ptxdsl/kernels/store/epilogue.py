@@ -1,4 +1,5 @@
-"""Epilogues: alpha and beta, a function of the caller, and stores of whole chunks through shared memory."""
+"""Epilogues: alpha and beta, a function of the caller, and stores of whole chunks through shared memory. C and the
+operands of the function are read next to the elements of the output."""
 
 from __future__ import annotations
 
@@ -8,30 +9,98 @@ from math import gcd
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import b8, s32
+from ptxdsl import b8, s32, s64, u32
 from ptxdsl.kernels.product.operands import Along, COrder, CSource, Extra
-from ptxdsl.kernels.product.product import Index, OutputTile, ScatteredView, WorkTile
-from ptxdsl.kernels.product.words import WIDEST, pack, read_words, write_words
-from ptxdsl.kernels.store.readers import Reader, RowPointer, ScatteredRowPointer
+from ptxdsl.kernels.product.product import OutputTile, ScatteredView, View, WorkTile
+from ptxdsl.kernels.product.words import WIDEST, pack, read, read_words, write_words
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.kernels.traits.traits import PAD, Traits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
+from ptxdsl.types import Type
+
+
+class RowPointer:
+    """A pointer that advances down the rows of a matrix, `rows` at a time."""
+
+    def __init__(self, matrix: View, at: tuple[Scalar, Scalar], rows: int) -> None:
+        self.pointer = pd.var(matrix.pointer.type, element(matrix, at))
+        self.step = matrix.stride * rows
+
+    def exists(self, wanted: Scalar) -> Scalar:
+        """Return whether the row exists, if it is `wanted`."""
+        return wanted
+
+    def advance(self) -> None:
+        self.pointer += self.step
+
+
+class ScatteredRowPointer(RowPointer):
+    """A pointer to rows that an index names, `rows` further down the product each time."""
+
+    def __init__(self, matrix: ScatteredView, at: tuple[Scalar, Scalar], rows: int) -> None:
+        self.matrix, self.rows, self.column = matrix, rows, at[1]
+        self.row, self.number = pd.var(u32, at[0]), pd.var(s32, 0)
+        self.pointer = pd.var(matrix.pointer.type, matrix.pointer)
+        self._seek()
+
+    def exists(self, wanted: Scalar) -> Scalar:
+        """Return whether the row exists, if it is `wanted`."""
+        return wanted & (self.number >= 0) & (self.number < self.matrix.rows.to(s32))
+
+    def advance(self) -> None:
+        self.row += self.rows
+        self._seek()
+
+    def _seek(self) -> None:
+        matrix = self.matrix
+        self.number.set(matrix.numbers[pd.min(self.row, matrix.last)])
+        self.pointer.set(element(View(matrix.pointer, matrix.stride), (self.number, self.column)))
+
+
+def element(matrix: View, at: tuple[Scalar, Scalar]) -> PointerValue:
+    """Return the address of an element, given as (row, column) of a row-major matrix."""
+    return matrix.pointer + (at[0].to(s64) * matrix.stride + at[1].to(s64))
+
+
+class Reader:
+    """Reads the elements of an operand for a chunk of the output, converted to `scalar`."""
+
+    def __init__(
+        self, extra: Extra, values: Any, at: tuple[Scalar, Scalar], out: RowPointer, step: int, chunk: int, scalar: Type
+    ) -> None:
+        """`at` is the (row, column) of the first chunk of a thread; `step` rows are stored at a time."""
+        self.extra, self.scalar, self.chunk = extra, scalar, chunk
+        if extra.in_place:
+            self.running = out
+        elif extra.along is Along.MN:
+            self.running = RowPointer(values, at, step)
+        elif extra.along is Along.NM:
+            self.first, self.stride = element(values, at[::-1]), values.stride
+        else:
+            self.first = values.pointer + at["mn".index(extra.along)]
+
+    def read(self, row: int, column: int) -> list[Scalar]:
+        """Return the elements for the chunk `row` rows and `column` columns from the first, in the type of alpha."""
+        if self.extra.along is Along.MN:
+            return self._read(self.running.pointer + column, self.chunk)
+        if self.extra.along is Along.N:
+            return self._read(self.first + column, self.chunk)
+        if self.extra.along is Along.M:
+            return self._read(self.first + row, 1) * self.chunk
+        addresses = (self.first + row + self.stride * (column + i) for i in range(self.chunk))
+        return [value for address in addresses for value in self._read(address, 1)]
+
+    def _read(self, address: PointerValue, count: int) -> list[Scalar]:
+        return read(address, count, self.extra.type, self.scalar, self.extra.bytes)
 
 
 class Epilogue(ABC):
     """The epilogue of a thread: from complete accumulators to global memory."""
 
-    def begin(self) -> None:  # noqa: B027
-        """Allocate what lives across tiles of staggered warpgroups."""
-
     def prepare(self, work: WorkTile) -> None:  # noqa: B027
         """Request what can be read during the mainloop of a tile."""
-
-    def alongside(self, iterations: Index, stagger: int) -> Iterator[object]:
-        """Iterate the mainloop of staggered warpgroups, and do what the epilogue can do meanwhile."""
-        yield from pd.range(iterations, unroll=1)
 
     @abstractmethod
     def __call__(self, output: OutputTile) -> None:
@@ -48,13 +117,11 @@ class WarpEpilogue(Epilogue):
     lanes the next row. A row whose chunks are not a power of two is stored in several steps.
     """
 
-    def __init__(self, traits: Traits, staging: PointerValue, first_warp: Scalar | None = None) -> None:
-        """`staging` is shared memory that is free when accumulators are stored; it begins with that of the
-        `first_warp`."""
+    def __init__(self, traits: Traits, staging: PointerValue) -> None:
+        """`staging` is shared memory that is free when accumulators are stored."""
         operands, layout = traits.operands, traits.accumulators
         self.operands, self.layout, self.function, self.staging = operands, layout, traits.epilogue, staging
         self.meets = traits.meets_before_staging
-        self.warp = pd.warpid if first_warp is None else pd.warpid - first_warp
         self.chunk = min(operands.out_bytes // operands.output.bytes, layout.rows * layout.strip // layout.lanes)
         self.lanes = max(gcd(layout.strip // self.chunk, layout.lanes), layout.lanes // layout.rows)
         self.step = layout.lanes // self.lanes  # rows that a warp stores at a time
@@ -89,7 +156,7 @@ class StripWriter:
         first_m, first_n = output.work.first
         first = first_m + output.group * layout.rows, first_n + first_column if first_column else first_n
         warp_bytes = layout.rows * epilogue.pitch * epilogue.operands.staged.bytes
-        rows = epilogue.staging.bitcast(b8) + epilogue.warp * warp_bytes
+        rows = epilogue.staging.bitcast(b8) + pd.warpid * warp_bytes
         self.corner, self.written = self._writes(rows)
         self.chunks, row, column = self._reads(rows)
         warp = pd.warpid if output.warp is None else output.warp

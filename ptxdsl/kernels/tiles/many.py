@@ -11,9 +11,8 @@ from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import OutputTile, WorkTile
-from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
 from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileAfterTile, TileSchedule, Walk
-from ptxdsl.kernels.tiles.split_k import sums_in_last
+from ptxdsl.kernels.tiles.split_k import PartialSums, SumSlots, sums_in_last
 from ptxdsl.kernels.tiles.visitor import Visitor
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue

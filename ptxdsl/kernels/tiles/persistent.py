@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -14,23 +14,20 @@ from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import Index, OutputTile, Tile, WorkTile
 from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileAfterTile, TileSchedule, Walk
 from ptxdsl.layout.number import Computed, Number
-from ptxdsl.schedule import ClusterRaster, HilbertThreadblockSwizzle, PersistentScheduler, Serpentine, strip_width
+from ptxdsl.schedule import ClusterRaster, PersistentScheduler, Serpentine, strip_width
 from ptxdsl.schedule.arithmetic import ceil_div
-from ptxdsl.schedule.problems import TiledShape
-from ptxdsl.schedule.raster import Raster
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.value import Var
 from ptxdsl.types import Type
 
 MOST_ITEMS = 1 << 31
-HILBERT = HilbertThreadblockSwizzle(3)
 
 
 @dataclass(frozen=True)
 class Persistent(TileSchedule):
     """The resident blocks compute tile after tile."""
 
-    ahead = knows_last = True
+    ahead = True
     scheduler: PersistentScheduler
 
     def fields(self) -> dict[str, Type]:
@@ -63,7 +60,7 @@ class Strips(TileSchedule):
     """As few persistent blocks as need no more waves than all resident ones: others would only share memory and power
     in the last wave. Tiles are in the order of a Serpentine, whose strip width minimises reads."""
 
-    ahead = knows_last = True
+    ahead = True
     width: int = 0  # tiles of a strip along M; 0 for the number that minimises reads
 
     def general(self) -> TileSchedule:
@@ -73,57 +70,16 @@ class Strips(TileSchedule):
         return dict.fromkeys(("width",), u32)
 
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
-        tiled, blocks = _filled_rounds(problem, tile, resident)
-        return Plan((blocks, 1, 1), {"width": self.width or strip_width(blocks, (tiled.m, tiled.n), tile)})
+        (m, n, _), batches = problem.shape, 1 if problem.batches is None else problem.batches
+        tiled = ceil_div(m, tile[0]), ceil_div(n, tile[1])
+        tiles = max(1, prod(tiled) * batches)
+        if tiles > MOST_ITEMS:
+            raise ScheduleError(f"{tiles} tiles are more than 2**31", help="take larger tiles, or compute parts")
+        blocks = ceil_div(tiles, ceil_div(tiles, max(1, resident())))
+        return Plan((blocks, 1, 1), {"width": self.width or strip_width(blocks, tiled, tile)})
 
     def walk(self, context: KernelContext) -> Walk:
         return PersistentWalk(context, Serpentine(context.products.tiles, context.fields.width))
-
-
-@dataclass(frozen=True)
-class Rastered(TileSchedule):
-    """Persistent blocks, with tiles in the order of a raster: along Hilbert's curve, or rows in groups."""
-
-    ahead = knows_last = True
-    raster: Raster = HILBERT
-
-    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
-        tiled, blocks = _filled_rounds(problem, tile, resident)
-        items = self.raster.items(tiled) * tiled.k
-        if items > MOST_ITEMS:
-            raise ScheduleError(
-                f"{items} work items, with those that squares add, are more than 2**31", help="take larger tiles"
-            )
-        return Plan((blocks, 1, 1))
-
-    def walk(self, context: KernelContext) -> Walk:
-        return ClusterWalk(context, RasteredTiles(self.raster, context.products.tiles))
-
-
-def _filled_rounds(problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> tuple[TiledShape, int]:
-    """Return the tiles of all batches, and the fewest blocks that need no more waves than all resident ones."""
-    m, n, _ = problem.shape
-    tiled = TiledShape(ceil_div(m, tile[0]), ceil_div(n, tile[1]), 1 if problem.batches is None else problem.batches)
-    tiles = max(1, prod(tiled))
-    if tiles > MOST_ITEMS:
-        raise ScheduleError(f"{tiles} tiles are more than 2**31", help="take larger tiles, or compute parts")
-    return tiled, ceil_div(tiles, ceil_div(tiles, max(1, resident())))
-
-
-class RasteredTiles(NamedTuple):
-    """The tiles of a problem along m and n, in the order of a raster."""
-
-    raster: Raster
-    tiles: tuple[Index, Index]
-
-    @property
-    def items(self) -> Computed:
-        """The number of tiles, with those out of bounds."""
-        return self.raster.items(TiledShape(*self.tiles, 1))
-
-    def tile(self, item: Number) -> Tile:
-        """Return the (m, n) of a work item."""
-        return self.raster.tile(item, TiledShape(*self.tiles, 1))
 
 
 class RasterOfTiles(Protocol):

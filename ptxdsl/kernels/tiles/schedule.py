@@ -51,12 +51,10 @@ class TileSchedule(ABC):
     """The assignment of tiles to blocks: a hashable value that kernels are specialised for."""
 
     has_one_tile = False  # a block computes at most one tile, so that the ring is free after the products
-    knows_last = False  # the walk tells which tile of a block is the last
     ahead = False  # the loads of the next tile start before a tile is stored, which needs memory outside of the ring
     shares = False  # blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
     streamed = False  # A is loaded with evict_first, because each of its lines is loaded once
     has_groups = False  # tiles are of many products, which end within tiles
-    joins_batches = False  # blocks that share loads of B may compute tiles of different batches
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:

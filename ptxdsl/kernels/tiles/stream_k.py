@@ -17,8 +17,8 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.product.accumulators import AccumulatorLayout, TileAccumulators
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
-from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
 from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileAfterTile, TileSchedule, Walk
+from ptxdsl.kernels.tiles.split_k import PartialSums, SumSlots, announce, wait_for
 from ptxdsl.schedule import StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
@@ -36,9 +37,6 @@ class Tiling(Protocol):
     @property
     def threads(self) -> int:
         """The threads of a block."""
-
-    def tiles(self, m: int, n: int) -> tuple[int, int]:
-        """Return the number of tiles of an m×n output along M and N."""
 
     def accumulators(self, operands: Operands) -> AccumulatorLayout:
         """Return the layout of the accumulators of a tile."""
@@ -166,3 +164,34 @@ class Traits:
             ring = f"{self.tiling.stages} stages of {self.stage_bytes} bytes"
             message = f"{ring} take {self.shared_bytes} bytes of shared memory; a block of {arch} has {most}"
             yield message, "take a smaller tile or fewer stages; on the emulator, PTXDSL_ARCH says of which GPU"
+
+
+class ConfigReader(ABC):
+    """Reads the configurations of one path; `config` is a GemmConfig.
+
+    `path` is the name of the path: of its kernels in `Kernels`, and of its rates. It `chooses_tiles` if a configuration
+    without a tile leaves the tile to the call, instead of having the usual one.
+    """
+
+    path: ClassVar[str]
+    chooses_tiles: ClassVar[bool] = False
+
+    @abstractmethod
+    def reads(self, atom: object) -> bool:
+        """Return True if the path has this tensor core instruction; "" leaves it open."""
+
+    @abstractmethod
+    def misfits(self, config: Any) -> Iterator[str]:
+        """Yield messages about fields that the path does not support, each beginning with the name of the field."""
+
+    @abstractmethod
+    def tiling(self, config: Any) -> Tiling:
+        """Return the tiling of a configuration without misfits."""
+
+    @abstractmethod
+    def traits(self, config: Any, operands: Operands, arch: str) -> Traits:
+        """Return the traits of the kernel for such operands."""
+
+    @abstractmethod
+    def label(self, config: Any) -> str:
+        """Return the name of a configuration in tables of measured winners."""

@@ -20,7 +20,6 @@ from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, deal, desc
 from ptxdsl.kernels.call.groups.warpgroups import (
     ListValues,
     are_lists_boxed,
-    begins_early,
     deal_longest_first,
     unmappable_lists,
     widen_single_lines,
@@ -105,10 +104,10 @@ def list_plan(
         return None
     kernel, rows = kernels.of(traits), describe(problems)
     values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
-    constants, dealt, values, early = _DEALS[traits.path](kernel, problems, traits, rows, mode, sort)
+    constants, dealt, values = _DEALS[traits.path](kernel, problems, traits, rows, mode, sort)
     table = ProblemTable(rows if dealt.order is None else rows[dealt.order], ADDRESSES, dealt.order)
     return ListPlan(
-        kernel, dealt.blocks, constants["traits"].threads, constants, listed, lists, table, values, dealt.table, early
+        kernel, dealt.blocks, constants["traits"].threads, constants, listed, lists, table, values, dealt.table
     )
 
 
@@ -146,7 +145,7 @@ def _dealt_by_warps(
 ) -> Dealt:
     """Return how tiles are dealt to blocks of warps."""
     constants, dealt = deal_of(kernel, problems, traits, problems.device_stream[0], mode, sort)
-    return constants, dealt, partial(_values, constants, dealt, len(problems.shapes)), True
+    return constants, dealt, partial(_values, constants, dealt, len(problems.shapes))
 
 
 def _dealt_by_warpgroups(
@@ -158,12 +157,11 @@ def _dealt_by_warpgroups(
     dealt = deal_longest_first(problems.shapes, traits, resident)
     widen_single_lines(rows, problems)
     rows[:, SHARES] = dealt.shares
-    early = begins_early(problems.shapes, traits, dealt)
-    return {"traits": traits}, dealt, ListValues(traits, problems, dealt.blocks), early
+    return {"traits": traits}, dealt, ListValues(traits, problems, dealt.blocks)
 
 
-Dealt: TypeAlias = tuple[Any, Deal, Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters], bool]
-"""The constants of a kernel, its tiles, its parameters, and whether its blocks begin early."""
+Dealt: TypeAlias = tuple[Any, Deal, Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]]
+"""The constants of a kernel, its tiles, and its parameters."""
 _DEALS: dict[str, Callable[..., Dealt]] = {"sm80": _dealt_by_warps, "sm90": _dealt_by_warpgroups}
 
 

@@ -63,8 +63,7 @@ class ListPlan:
     """A launch for the problems that are `listed`; `lists` are those of the call: out, a, b and c.
 
     The kernel finds the matrices in a table. `values` returns its parameters, given the addresses of this table and of
-    that of its `schedule`, the factors, and where it runs. If it waits for the kernels before it, it may begin while
-    they run where it `begins_early`. A launch with a workspace is bound to `stream`.
+    that of its `schedule`, the factors, and where it runs. A launch with a workspace is bound to `stream`.
     """
 
     kernel: Kernel
@@ -76,7 +75,6 @@ class ListPlan:
     table: ProblemTable
     values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
     schedule: np.ndarray
-    begins_early: bool = True
     stream: int | None = None
 
     def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
@@ -95,8 +93,10 @@ class ListPlan:
 
     def _sender(self, device: int) -> TableSender:
         """Return what launches such problems on a GPU, wherever their matrices are."""
-        early, by_column = self.begins_early, self.table.by_column
-        handle = prepared(self.kernel, self.grid, self.threads, device, begins_early=early, **self.constants)
+        handle, by_column = (
+            prepared(self.kernel, self.grid, self.threads, device, **self.constants),
+            self.table.by_column,
+        )
 
         def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
             values = self.values(address, address + self.table.rows.nbytes, factors, device, stream)

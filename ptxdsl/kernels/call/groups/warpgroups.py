@@ -23,9 +23,6 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import u32
 
-MULTIPLIED = 43  # products of an element that is read, as in 64×128: tiles with no more wait for the L2 cache
-READ_AGAIN_BYTES = 256 << 20  # by blocks: a fifth of the time that this takes is about that in which a kernel begins
-
 
 def _without_k(group: ProblemGroup) -> np.ndarray:
     """Return which problems have an output and a K of 0."""
@@ -94,20 +91,6 @@ def _dealt(shapes: bytes, tile: tuple[int, int, int], in_shares: bool, blocks: i
     longest = np.argsort(-iterations * rows, kind="stable")
     is_sorted = bool((longest == np.arange(len(m))).all())
     return Deal(min(blocks, tiles), tiles, None if is_sorted else longest, NO_TABLE, 0, down)
-
-
-def begins_early(shapes: np.ndarray, traits: WarpgroupTraits, deal: Deal) -> bool:
-    """Return True if blocks should start while the previous kernel still runs.
-
-    Such blocks land on multiprocessors in the order in which these become free. On an idle GPU, neighbouring tiles run
-    on neighbouring multiprocessors and read the same operands at the same time. Tiles with little reuse, whose operands
-    other blocks read again, gain more from that than from an early start.
-    """
-    (m, n, k), down, (tile_m, tile_n, _) = shapes.T, np.asarray(deal.shares), traits.tile
-    if tile_m * tile_n > MULTIPLIED * (tile_m + tile_n):
-        return True
-    again = (m * np.maximum(-(-n // tile_n) - 1, 0) + n * np.maximum(down - 1, 0)) * k
-    return int(again.sum()) * traits.operands.inputs.bytes <= READ_AGAIN_BYTES
 
 
 class ListValues:

@@ -67,15 +67,13 @@ def prepared(
     grid: int | tuple[int, ...],
     threads: int,
     device: int,
-    *,
-    begins_early: bool = True,
     **constants: Any,
 ) -> partial[None]:
     """Return a function that launches, given the argument list and `stream`. A kernel with griddepcontrol.wait may
-    start while the previous one runs, unless `begins_early` or the setting `dependent_launch` is off."""
+    start while the previous one runs, unless the setting `dependent_launch` is off."""
     arch = driver.device(device).arch
     variant = kernel.variant(config.current().arch or arch, constants)
     shared_bytes = variant.shared_bytes(None)
-    dependent = begins_early and variant.waits_for_others and config.allows_dependent_launches()
+    dependent = variant.waits_for_others and config.allows_dependent_launches()
     handle = variant.compiled(arch)
     return partial(handle, grid, threads, shared_bytes=shared_bytes, dependent=dependent, device=device)

@@ -141,6 +141,6 @@ class Path(ABC):
         """Return the reasons why a kernel with these traits cannot load the operands of a product."""
         return ()
 
-    def adapted(self, problem: Any, traits: Any) -> tuple[Any, Traits]:
-        """Return a product and its traits, adapted to the loads of the path."""
-        return problem, traits
+    def adapted(self, problem: Any, traits: Any) -> Traits:
+        """Return the traits of a product, adapted to the loads of the path."""
+        return traits

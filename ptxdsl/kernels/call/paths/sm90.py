@@ -113,7 +113,7 @@ class WarpgroupPath(Path):
 
     def matrices(self, traits: Any, matrices: dict[str, Any]) -> dict[str, Any]:
         """Return the matrices that are passed as tensor maps."""
-        maps = {"a": traits.map_of_a, "b": traits.b.map}
+        maps = {"a": traits.a.map, "b": traits.b.map}
         if traits.operands.out_boxes:
             maps |= {"c": traits.out_map, "out": traits.out_map}
         return {name: matrix.mapped(maps[name]) for name, matrix in matrices.items() if name in maps}
@@ -122,5 +122,5 @@ class WarpgroupPath(Path):
         first = traits.operands.from_registers if traits.from_registers else "none"
         return unmappable(problem.k, problem.a, problem.b, problem.out.type, first) if problem.out.array.size else ()
 
-    def adapted(self, problem: Any, traits: Any) -> tuple[Any, Any]:
+    def adapted(self, problem: Any, traits: Any) -> Traits:
         return with_tma(problem, traits)

@@ -143,8 +143,7 @@ def facts_with(copies: CopiedOperands, known: ProductFacts, problem: GemmProblem
             b_major=Major.K if copies.b else operands.b_major,
             rounded=Side(copies.left) if is_rounded(operands.inputs) else Side.NONE,
         )
-    interleaves = known.interleaves and not copies.a
-    return known._replace(operands=operands, split_lines=copies.split(problem), interleaves=interleaves)
+    return known._replace(operands=operands, split_lines=copies.split(problem))
 
 
 def copies_along_k(problem: GemmProblem, first: str | None) -> CopiedOperands:

@@ -66,7 +66,7 @@ def planned_with(
 ) -> LaunchPlan | None:
     """Return the launch of a row-major problem with these traits, after the launches that write what it reads. None if
     there is nothing to write."""
-    problem, traits = path_of(traits).adapted(problem, traits)
+    traits = path_of(traits).adapted(problem, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)

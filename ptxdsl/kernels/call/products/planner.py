@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ptxdsl.cached import cached_property
-from ptxdsl.errors import Error, LaunchError
+from ptxdsl.errors import Error
 from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
 from ptxdsl.kernels.call.paths.path import Path, Request
 from ptxdsl.kernels.call.paths.select import PATHS, path_of, select, trials_of_class
-from ptxdsl.kernels.call.paths.tma import may_interleave
 from ptxdsl.kernels.call.products.copies import (
     CopiedOperands,
     can_copy,
@@ -67,7 +66,7 @@ class GemmPlanner:
         problem, computes = self.problem, self.options.epilogue is not None
         split_lines = not problem.a.is_in_sectors, not problem.b.is_in_sectors
         sizes = problem.m, problem.n, problem.k, problem.batches or 1
-        return ProductFacts(*sizes, self.operands, computes, split_lines, may_interleave(problem))
+        return ProductFacts(*sizes, self.operands, computes, split_lines)
 
     @cached_property
     def request(self) -> Request:
@@ -147,12 +146,6 @@ class GemmPlanner:
         path = path_of(config)
         if path.uses_tma and is_stored_in_boxes(problem, config):
             operands = replace(operands, out_boxes=True)
-        if problem.batches is not None and config.tile_schedule.joins_batches and problem.b.batch_stride != 0:
-            raise LaunchError(
-                f"schedule is {config.schedule!r}, whose blocks share what is copied of one B, and each batch has its "
-                "own",
-                help="pass one matrix as b, for all batches, or leave schedule out",
-            )
         traits = configure(config, operands, self.device, shares_copies=True)
         refuse(path.obstacles(problem, traits))
         return traits

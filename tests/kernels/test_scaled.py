@@ -736,7 +736,7 @@ FEW_ROWS = [
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("scaling, tiling", FEW_ROWS)
-@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize("splits_k", [False, True])
 def test_kernels_of_few_rows_spill_nothing(scaling, tiling, splits_k):
     """Of whole tiles, and of blocks of a cluster that share K."""
     schedule = ClusterSplitK(IdentityThreadblockSwizzle(1), 2) if splits_k else Strips()

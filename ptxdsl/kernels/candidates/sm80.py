@@ -154,5 +154,5 @@ def _fits(config: GemmConfig, inputs: Type, arch: str, scheduled: bool) -> bool:
 
 def _in_columns(config: GemmConfig, m: int, n: int) -> GemmConfig:
     """The configuration in the order of IN_COLUMNS, if its grid has few rows of tiles."""
-    rows, columns = config.tiling.tiles(m, n)
+    rows, columns = ceil_div(m, config.tile[0]), ceil_div(n, config.tile[1])
     return replace(config, schedule=IN_COLUMNS) if rows <= FEW_ROWS and columns <= MOST_COLUMNS else config

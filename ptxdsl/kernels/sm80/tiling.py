@@ -63,10 +63,6 @@ class WarpTiling:
     def threads(self) -> int:
         return self.holders * self.slices
 
-    def tiles(self, m: int, n: int) -> tuple[int, int]:
-        """Return the number of tiles of an m×n output along M and N."""
-        return -(-m // self.tile[0]), -(-n // self.tile[1])
-
     def mma(self, inputs: Type) -> TiledMma:
         """Return the tiled MMA of all warps, with two atoms each along N, so that ldmatrix.x4 loads 16 rows of either
         operand."""

@@ -89,7 +89,7 @@ FAULTS = [
     ("kernels/sm90/order.py", "pd.ptx.bar.sync(self.number, 2 * WARPGROUP)", "pass"),
     ("kernels/sm90/gathered.py", "pd.ptx.fence.proxy.async_.shared__cta()", "pass"),
     ("kernels/tiles/visitor.py", "pd.ptx.bar.sync(0)  # all have read the entries before these", "pass"),
-    ("kernels/sm90/scales_along_k.py", "of_rows[n % 4 // 2]", "of_rows[n % 2]"),
+    ("kernels/sm90/scales.py", "of_rows[n % 4 // 2]", "of_rows[n % 2]"),
     ("kernels/epilogue.py", "return relu(x + y)", "return relu(x)"),
     ("kernels/call/groups/table.py", "(slots.cumsum() - slots).repeat(count)", "slots.cumsum().repeat(count)"),
     ("kernels/reorder/transposed.py", "row = pd.tid.x // WORDS + above", "row = pd.tid.x // WORDS"),

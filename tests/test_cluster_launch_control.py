@@ -104,7 +104,9 @@ REFUSED = {
     ),
     "list": (
         listed, "a function of Python iterates over a pd.ClusterLaunchControl, which is a loop of the kernel: Python "
-        "traces one iteration", "loop over it by `for`, and count by a `pd.var`",
+        "traces one iteration, and what it counts or pairs would be the same in all",
+        "loop over the pd.ClusterLaunchControl itself by `for`, and count or index by a `pd.var`; all readers see the same "
+        "tiles",
     ),
     "break": (
         broken, "the `for` over pd.ClusterLaunchControl (LINE) was left by a Python `break` or `return`: the loop was "

@@ -159,7 +159,7 @@ WITHOUT_SOURCE = {
     ),
     "for j, i in enumerate(pd.range(n)):\n    x[i] = float(j)": (
         "a function of Python iterates over a pd.range, which is a loop of the kernel: Python traces one iteration, and what it counts or pairs would be the same in all\n  <stdin>:3\n"
-        "  help: loop over the pd.range itself, and count or index by its number or by a `pd.var`; with "
+        "  help: loop over the pd.range itself by `for`, and count or index by a `pd.var`; with "
         '`unroll="full"`, or with a `range` of Python, every iteration is traced'
     ),
 }

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from ptxdsl import ir
 from ptxdsl.errors import is_looped_here
@@ -160,21 +160,16 @@ class BranchEnd:
 class _Otherwise(Block):
     """A block for the threads in which no previous predicate held."""
 
+    _help = "put it directly after the body of its pd.if_"
+
     def __init__(self) -> None:
-        builder = current(self._called)
+        called = self.words.partition("(")[0]
+        builder = current(called)
         before = builder.memory.pop(BranchEnd, None)
         if before is None or before.length != len(builder.body) or builder.unentered:
-            refuse(*self._misplaced(before))
+            refuse(f"`{called}` does not directly follow the branch of a `with pd.if_(…)`", self._help)
         self.before: BranchEnd = before
         super().__init__()
-
-    @property
-    def _called(self) -> str:
-        return self.words.partition("(")[0]
-
-    def _misplaced(self, before: BranchEnd | None) -> tuple[str, str]:
-        help = "put it directly after the body of its pd.if_"
-        return f"`{self._called}` does not directly follow a `with pd.if_(…)`", help
 
     def begin(self) -> None:
         """Move the end label of the previous branch to the start of this body."""
@@ -208,16 +203,11 @@ class elif_(_Otherwise):
     """
 
     words = "pd.elif_(…)"
+    _help = f"{_Otherwise._help}, and compute what it tests in a function: `with pd.elif_(lambda: …):`"
 
     def __init__(self, predicate: Callable[[], Scalar] | Scalar) -> None:
         self.predicate = predicate
         super().__init__()
-
-    def _misplaced(self, before: BranchEnd | None) -> tuple[str, str]:
-        if before is None or not isinstance(self.predicate, Scalar):
-            return super()._misplaced(before)
-        message = "something is computed between `pd.elif_` and the branch before it, such as its predicate"
-        return message, "pass a function, which only threads that took no branch evaluate: `with pd.elif_(lambda: …):`"
 
     def body(self) -> None:
         predicate = self.predicate
@@ -406,15 +396,8 @@ class range:
         if known is not None and (self.unroll == FULL or not known):
             return iter(known)
         if not is_looped_here():
-            location = builder.site().location
-            taker = location.text[slice(*location.columns)].partition("(")[0]
-            called = f"`{taker}`" if taker.isidentifier() else "a function of Python"
-            refuse(
-                f"{called} iterates over a pd.range, which is a loop of the kernel: Python traces one iteration, and "
-                "what it counts or pairs would be the same in all",
-                "loop over the pd.range itself, and count or index by its number or by a `pd.var`; "
-                'with `unroll="full"`, or with a `range` of Python, every iteration is traced',
-            )
+            help = 'with `unroll="full"`, or with a `range` of Python, every iteration is traced'
+            refuse_iteration("pd.range", help)
         return _rounds(builder, self.span, self.unroll if isinstance(self.unroll, int) else None)
 
     def __reversed__(self) -> Iterator[Any]:
@@ -425,6 +408,15 @@ class range:
             "`reversed` iterates over a pd.range, which is a loop of the kernel",
             "let the loop count down: `pd.range(n - 1, -1, -1)`, with bounds of a signed type",
         )
+
+
+def refuse_iteration(words: str, help: str) -> NoReturn:
+    """Refuse a function of Python that iterates over a loop of the kernel, such as `enumerate`."""
+    refuse(
+        f"a function of Python iterates over a {words}, which is a loop of the kernel: Python traces one iteration, "
+        "and what it counts or pairs would be the same in all",
+        f"loop over the {words} itself by `for`, and count or index by a `pd.var`; {help}",
+    )
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.trace.arrays import shared
 from ptxdsl.trace.builder import ControlRegion, current, refuse
 from ptxdsl.trace.changes import Bindings
-from ptxdsl.trace.control import branch, if_, iteration
+from ptxdsl.trace.control import branch, if_, iteration, refuse_iteration
 from ptxdsl.trace.instruction import emit
 from ptxdsl.trace.operators import operate, steps
 from ptxdsl.trace.ring import Ring
@@ -83,11 +83,7 @@ class ClusterLaunchControl:
 
     def __iter__(self) -> Iterator[TileIndex]:
         if not is_looped_here():
-            refuse(
-                "a function of Python iterates over a pd.ClusterLaunchControl, which is a loop of the kernel: Python "
-                "traces one iteration",
-                "loop over it by `for`, and count by a `pd.var`",
-            )
+            refuse_iteration("pd.ClusterLaunchControl", "all readers see the same tiles")
         return self._walk("for")
 
     def _walk(self, words: str) -> Iterator[TileIndex]:

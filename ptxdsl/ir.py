@@ -16,8 +16,18 @@ from ptxdsl.errors import Location
 from ptxdsl.types import Type, f32, f64
 
 
+class Named:
+    """Base class of what prints as its name."""
+
+    __slots__ = ()
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @dataclass(eq=False, slots=True)
-class Register:
+class Register(Named):
     """A virtual register; registers compare by identity.
 
     The elements of a vector register `v` are registers named `v.x`, `v.y`, …; `vector` is their number.
@@ -27,19 +37,13 @@ class Register:
     type: Type
     vector: int = 1
 
-    def __str__(self) -> str:
-        return self.name
-
 
 @dataclass(frozen=True, slots=True)
-class SpecialRegister:
+class SpecialRegister(Named):
     """`%tid.x`, `%clock64`, …"""
 
     name: str
     type: Type
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +68,17 @@ class Immediate:
 
 
 @dataclass(eq=False, slots=True)
-class Label:
+class Label(Named):
     """A branch target, or the name of a list of targets or a prototype."""
 
     name: str
 
-    def __str__(self) -> str:
-        return self.name
-
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Named):
     """A name that the module does not define: an external function or variable."""
 
     name: str
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +307,7 @@ class Directive:
 
 
 @dataclass(eq=False, slots=True)
-class Variable:
+class Variable(Named):
     """A variable in a state space. `shape` has None for an array of unknown length (`x[]`).
 
     `attributes` are the words between space and name that are kept as written (`.ptr .global .align 16`).
@@ -324,9 +322,6 @@ class Variable:
     linkage: str = ""
     attributes: tuple[str, ...] = ()
     vector: int = 1
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def bytes(self) -> int:
@@ -348,7 +343,7 @@ Item: TypeAlias = "Instruction | Label | Directive | Variable | Scope"
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class Function:
+class Function(Named):
     """A kernel (`entry`) or a device function (`func`); `body` is None for a declaration."""
 
     name: str
@@ -360,9 +355,6 @@ class Function:
     linkage: str = "visible"
     registers: list[Register] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict, repr=False)
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def bounds(self) -> dict[str, list[int]]:

@@ -375,33 +375,6 @@ class StreamKPlan:
         return -(-self.sk_blocks // self.swizzle.free)
 
     @property
-    def regions(self) -> int:
-        """The number of ranges of K iterations that no block crosses: one per tile if all tiles have the same number of
-        blocks.
-        """
-        if not self.sk_blocks:
-            return 0
-        aligned = self.sk_blocks > self.sk_tiles and self.sk_blocks % self.sk_tiles == 0
-        return self.sk_tiles if aligned else 1
-
-    @property
-    def blocks_per_region(self) -> int:
-        return self.sk_blocks // max(1, self.regions)
-
-    @property
-    def iterations_per_region(self) -> int:
-        return self.sk_tiles * self.iterations // max(1, self.regions)
-
-    @property
-    def iterations_per_block(self) -> int:
-        """The K iterations of a stream-K block; the first `big_blocks_per_region` of a region compute one more."""
-        return self.sk_tiles * self.iterations // max(1, self.sk_blocks)
-
-    @property
-    def big_blocks_per_region(self) -> int:
-        return self.sk_tiles * self.iterations % max(1, self.sk_blocks) // max(1, self.regions)
-
-    @property
     def reduction_blocks(self) -> int:
         """The number of reduction blocks: one per fragment of each stream-K tile if tiles have many peers and the GPU
         is not full.
@@ -467,11 +440,18 @@ class StreamKPlan:
 
     @cached_property
     def numbers(self) -> StreamKNumbers:
-        """The plan as numbers for its kernel."""
+        """The plan as numbers for its kernel.
+
+        A region is a range of K iterations that no stream-K block crosses: one tile if all tiles have the same number
+        of blocks. The first blocks of a region compute one more iteration than the others.
+        """
+        iterations, blocks = self.sk_tiles * self.iterations, max(1, self.sk_blocks)
+        aligned = self.sk_blocks > self.sk_tiles and self.sk_blocks % self.sk_tiles == 0
+        regions = self.sk_tiles if aligned else 1
         return StreamKNumbers(
-            *(self.tiled.m, self.tiled.n, self.iterations, self.sk_tiles, self.sk_blocks, max(1, self.regions)),
-            *(max(1, self.blocks_per_region), max(1, self.iterations_per_region), max(1, self.iterations_per_block)),
-            self.big_blocks_per_region,
+            *(self.tiled.m, self.tiled.n, self.iterations, self.sk_tiles, self.sk_blocks, regions),
+            *(max(1, self.sk_blocks // regions), max(1, iterations // regions), max(1, iterations // blocks)),
+            iterations % blocks // regions,
             2 * self.swizzle.free if self.interleaved else 0,
             self.swizzle.free,
             *(self.first_dp_block, self.first_wave_tiles, self.first_reduction_block, self.active_blocks),

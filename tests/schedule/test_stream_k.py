@@ -17,17 +17,19 @@ FIELDS = {
     "dp_tiles": "dp_tiles",
     "sk_tiles": "sk_tiles",
     "sk_waves": "sk_waves",
-    "sk_regions": "regions",
-    "sk_blocks_per_region": "blocks_per_region",
-    "sk_iters_per_normal_block": "iterations_per_block",
-    "sk_big_blocks_per_region": "big_blocks_per_region",
-    "sk_iters_per_region": "iterations_per_region",
     "dp_blocks": "dp_blocks",
     "dp_first_wave_tiles": "first_wave_tiles",
     "reduction_blocks": "reduction_blocks",
     "remap_block_indices": "interleaved",
     "cohort_raster": "cohorts",
     "active_blocks": "active_blocks",
+}
+# Divisors in the kernel: where there are no stream-K blocks, CUTLASS has 0 and we have 1
+DIVISORS = {
+    "sk_regions": "regions",
+    "sk_blocks_per_region": "blocks_per_region",
+    "sk_iters_per_normal_block": "iterations_per_block",
+    "sk_iters_per_region": "iterations_per_region",
 }
 
 
@@ -45,6 +47,9 @@ def planned(row):
 def test_the_parameters_are_those_of_cutlass(row):
     plan = planned(row)
     assert {name: getattr(plan, ours) for name, ours in FIELDS.items()} == {name: row[name] for name in FIELDS}
+    divisors = {name: getattr(plan.numbers, ours) for name, ours in DIVISORS.items()}
+    assert divisors == {name: max(1, row[name]) for name in DIVISORS}
+    assert plan.numbers.big_blocks_per_region == row["sk_big_blocks_per_region"]
     assert plan.tiled == tuple(row["tiled_shape"])
     assert plan.grid == tuple(row["grid"])
     assert plan.swizzle.grid_shape(plan) == plan.grid

@@ -38,9 +38,6 @@ class Raster(ThreadblockSwizzle, ABC):
     def tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
         """Return the (m, n) of a block along x."""
 
-    def _offsets_of_all(self, blocks: BlockIndex, tiled: TiledShape) -> TileOffset:
-        return self.tile_offset(blocks, tiled_shape=tiled)
-
 
 @dataclass(frozen=True)
 class GroupedRowsThreadblockSwizzle(Raster):

@@ -8,7 +8,7 @@ the tiled shape must exit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class ThreadblockSwizzle:
         tiled = self.tiled_shape(problem, tile, split_k, op=op)
         grid = self.grid_shape(tiled)
         x, y, z = launch_order(grid)
-        offsets = self._offsets_of_all((x, y, z), tiled)
+        offsets = self.tile_offset((x, y, z), self.log_tile(tiled), tiled)
         tiles = np.stack(np.broadcast_arrays(*offsets), axis=1)
         return TileMap(self.title, TiledShape(*map(int, tiled)), grid, tiles, self.depth)
 
@@ -95,9 +95,6 @@ class ThreadblockSwizzle:
 
     def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Computed, Computed, Computed]:
         return x, y, z
-
-    def _offsets_of_all(self, blocks: BlockIndex, tiled: TiledShape) -> TileOffset:
-        return self.tile_offset(blocks, log_tile=self.log_tile(tiled))
 
     def _log(self, log_tile: Number | None, tiled_shape: Extents | None) -> Computed:
         if log_tile is not None:
@@ -173,27 +170,17 @@ class IdentityThreadblockSwizzle(ThreadblockSwizzle):
             )
         log = self.log_tile(tiled_shape)
         if all_ints(tiled_shape):
-            self._check_sound(TiledShape(*tiled_shape), log)
+            # The tiled shape alone implies strips of `n` tiles, or of one tile if there are fewer than `n`. CUTLASS
+            # computes this form for any grid, and misses tiles.
+            m, n, k = tiled_shape
+            strip = 1 if m < self.n or n < self.n else self.n
+            if strip != 1 << log:
+                raise ScheduleError(
+                    f"{type(self).__name__}({self.n}).tile_offset(tiled_shape=({m}, {n}, {k})) would miss tiles: it "
+                    f"assumes strips of {strip}, but the grid of {m} x {n} tiles has strips of {1 << log}",
+                    help="pass log_tile=swizzle.log_tile(tiled), as for the grid",
+                )
         return log
-
-    def _check_sound(self, tiled: TiledShape, log: int) -> None:
-        """Raise ScheduleError if the strip width from the tiled shape differs from that of the grid.
-
-        The tiled shape alone implies strips of `n` tiles (or of one tile, if there are fewer than `n`). CUTLASS
-        computes this form for any grid, and misses tiles.
-        """
-        strip = 1 if tiled.m < self.n or tiled.n < self.n else self.n
-        if strip != 1 << log:
-            _refuse_tiled_shape(self, tiled, strip, 1 << log)
-
-
-def _refuse_tiled_shape(swizzle: IdentityThreadblockSwizzle, tiled: TiledShape, strip: int, of_grid: int) -> NoReturn:
-    raise ScheduleError(
-        f"{type(swizzle).__name__}({swizzle.n}).tile_offset(tiled_shape=({tiled.m}, {tiled.n}, {tiled.k})) would "
-        f"miss tiles: it assumes strips of {strip}, but the grid of {tiled.m} x {tiled.n} tiles has strips of "
-        f"{of_grid}",
-        help="pass log_tile=swizzle.log_tile(tiled), as for the grid",
-    )
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
             live = live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
             _check(names, variable, written, live)
             _check_lists(names, variable, written, live)
-            _check_members(names, variable, written)
+            _check_members(names, variable, written or "")
 
 
 def _written_name(site: Site) -> str | None:
@@ -101,10 +101,10 @@ def _is_copy(copy: Any, container: Any) -> bool:
     return is_other and [*map(id, _held_in(container))] == [*map(id, _held_in(copy))]
 
 
-def _check_members(names: Names, variable: Any, written: str | None) -> None:
+def _check_members(names: Names, variable: Any, written: str) -> None:
     """Refuse a write if another attribute or dict entry that holds the variable is read later."""
-    root, *path = re.findall(r"\w+", written or "")[:2] or [""]
-    holder = names.values.get(root) if path and written else None
+    root, *path = re.findall(r"\w+", written)[:2] or [""]
+    holder = names.values.get(root) if path else None
     members = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
     others = [name for name, value in members.items() if [name] != path and _is_variable(value, variable)]
     if not others:

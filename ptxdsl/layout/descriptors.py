@@ -7,6 +7,7 @@ K-major operand has its chunks along K, an MN-major one (transposed, 16-bit type
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from ptxdsl.layout.index import divide
@@ -44,6 +45,12 @@ class Fields(NamedTuple):
 def swizzle_of(span: int) -> Swizzle:
     """Return the swizzle on byte addresses for rows of `span` bytes: 0, 32, 64 or 128."""
     return Swizzle(max(span // CHUNK_BYTES, 1).bit_length() - 1, CHUNK_BITS, 3)
+
+
+def element_swizzle(span: int, bits: int) -> Swizzle:
+    """Return the swizzle of a width in bytes, on the offsets of elements of `bits` bits."""
+    swizzle = swizzle_of(span)
+    return replace(swizzle, base=swizzle.base - (bits // 8).bit_length() + 1)
 
 
 def pattern_bytes(span: int) -> int:

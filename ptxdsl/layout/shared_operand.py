@@ -23,6 +23,7 @@ from ptxdsl.layout.descriptors import (
     Fields,
     chunk_offset,
     constant_bits,
+    element_swizzle,
     pattern_bytes,
     start_bits,
     swizzle_of,
@@ -318,11 +319,7 @@ def lines_layout(rows: int, k: int, bits: int, swizzle_bytes: int, transposed: b
         raise refusal(mismatch, f"make {' and '.join(lacking)}{hint}")
     lines = [coalesce(Layout((width, along // width), (1, across * width))), Layout(across, width)]
     plain = from_modes(lines if transposed else lines[::-1])
-    if not swizzle_bytes:
-        return plain
-    swizzle = swizzle_of(span)
-    base = swizzle.base + 1 - (bits // 8).bit_length()
-    return ComposedLayout(type(swizzle)(swizzle.bits, base, swizzle.shift), 0, plain)
+    return ComposedLayout(element_swizzle(span, bits), 0, plain) if swizzle_bytes else plain
 
 
 def _would_do(atom: MmaAtom, layout: AnyLayout, span: int) -> str:

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, TypeGuard
 
 from ptxdsl.cached import cached_property
 from ptxdsl.layout.algebra import coalesce
-from ptxdsl.layout.descriptors import CHUNK_BYTES, pattern_bytes, swizzle_of
+from ptxdsl.layout.descriptors import CHUNK_BYTES, element_swizzle, pattern_bytes
 from ptxdsl.layout.draw import Cell, Drawable, Grid, Picture
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.number import Computed
 from ptxdsl.layout.shape import modes, product, refusal, show
-from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, Swizzle
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start
 
 MOST_AXES = 5
 MOST_IN_BOX = 256  # elements of a box along one axis
@@ -396,7 +396,7 @@ def _check_swizzle(copy: TmaCopy) -> None:
         return
     if isinstance(copy.layout.offset, Start) or copy.layout.offset:
         raise refusal(f"{copy.layout} starts at an offset", "pass the layout of a whole tile, which starts at 0")
-    known = {span: _swizzle(span, copy.bits) for span in SPANS}
+    known = {span: element_swizzle(span, copy.bits) for span in SPANS}
     if _is_swizzled(copy.layout) and copy.layout.swizzle not in known.values():
         names = ", ".join(f"{swizzle} for {span} bytes" for span, swizzle in known.items())
         raise refusal(
@@ -477,12 +477,6 @@ def _split(run: Sequence[tuple[int, int]], dense: int, most: int, blocks: int) -
     return extent, from_modes([Layout(n // extent, d * extent), *(Layout(n, d) for n, d in run[1:])])
 
 
-def _swizzle(span: int, bits: int) -> Swizzle:
-    """Return the swizzle of this width on elements."""
-    swizzle = swizzle_of(span)
-    return Swizzle(swizzle.bits, swizzle.base - (bits // 8).bit_length() + 1, swizzle.shift)
-
-
 def _would_do(copy: TmaCopy) -> str:
     """Suggest a layout of the same extents and order that boxes fill, with the widest possible swizzle."""
     order, extents = copy.order, [copy.tile[mode] for mode in copy.order]
@@ -498,4 +492,4 @@ def _would_do(copy: TmaCopy) -> str:
         dense *= extent
     strides[order[-1]] = coalesce(Layout((width, extents[-1] // width), (1, dense)))
     plain = from_modes(strides[mode] for mode in range(len(order)))
-    return f"use this layout instead: {ComposedLayout(_swizzle(span, copy.bits), 0, plain) if span else plain}"
+    return f"use this layout instead: {ComposedLayout(element_swizzle(span, copy.bits), 0, plain) if span else plain}"

@@ -30,6 +30,7 @@ from ptxdsl.types import FixedArray, Type
 if TYPE_CHECKING:
     from ptxdsl.layout.tma_copy import TmaCopy
 
+descriptors: Any = Late("ptxdsl.layout.descriptors")
 layouts: Any = Late("ptxdsl.layout.layout")
 swizzles: Any = Late("ptxdsl.layout.swizzle")
 tma_copies: Any = Late("ptxdsl.layout.tma_copy")
@@ -37,7 +38,6 @@ BOX_ALIGNMENT = 128  # bytes: alignment of an unswizzled box in shared memory
 CHUNK_BYTES = 16  # bytes that a swizzle moves as a unit
 LEAST_INTERLEAVED = 4  # axes of a box: images, slices, width, channels.
 ROWS_OF_SWIZZLE = 8  # a swizzle repeats after this many rows of its size
-SWIZZLE_SHIFT = 3
 
 
 @public_class
@@ -369,9 +369,7 @@ def _rows_of_boxes(
     rows = layouts.Layout(tuple(shape), tuple(modes))
     if not swizzle:
         return rows
-    chunk = (CHUNK_BYTES // element.bytes).bit_length() - 1
-    bits = (swizzle // CHUNK_BYTES).bit_length() - 1
-    return swizzles.ComposedLayout(swizzles.Swizzle(bits, chunk, SWIZZLE_SHIFT), 0, rows)
+    return swizzles.ComposedLayout(descriptors.element_swizzle(swizzle, element.bits), 0, rows)
 
 
 def _check_tile(element: Type, tile: tuple[int, ...], swizzle: int | None) -> None:

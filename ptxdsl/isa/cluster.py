@@ -12,7 +12,7 @@ from .. import ir
 from ..errors import EmulationError
 from .atomic import INTEGER
 from .bulk import BYTES, MBARRIER_BYTES
-from .cluster_address import RANK_BITS, RANKS, ranks_of
+from .cluster_address import FIRST_RANK, RANK_BITS, RANKS, ranks_of
 from .form import Form
 from .memory import ADDRESSES, access_bytes, alignment_problems
 from .opcode import Op, Opcode
@@ -31,7 +31,7 @@ class Mapa(Op):
     )
 
     def run(self, i: Opcode, a: np.ndarray, rank: np.ndarray) -> np.ndarray:
-        named = np.minimum(rank, np.uint32(RANKS - 1)).astype(a.dtype) + a.dtype.type(1)
+        named = np.minimum(rank, np.uint32(RANKS - FIRST_RANK)).astype(a.dtype) + a.dtype.type(FIRST_RANK)
         return a & ~a.dtype.type(RANKS << RANK_BITS) | named << a.dtype.type(RANK_BITS)
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:

@@ -254,6 +254,8 @@ class Step(Protocol):
     carry: np.ndarray  # the condition code CC.CF of each lane, uint8; may be assigned
     active: np.ndarray  # bool (warps, 32); lanes of a collective that take part
     numerics: str  # the accumulation of matrix products: "rounded" once, or as on an "h200" or a "b200"
+    pairs: bool  # whether the kernel is for CTA pairs
+    target: str  # the architecture of the module
 
     @property
     def tensor(self) -> TensorUnit:

@@ -16,7 +16,7 @@ from .. import ir
 from ..layout.tensor_memory import REGISTERS_OF, fragment
 from ..types import f32
 from .bulk import Bulk
-from .cluster_address import OFFSET, RANK_BITS
+from .cluster_address import in_block
 from .form import Form, Values
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
@@ -254,6 +254,5 @@ class Tcgen05Commit(Bulk):
         for rank in range(int(np.bitwise_or.reduce(cta_mask)).bit_length()):
             which = (cta_mask >> np.uint16(rank) & np.uint16(1)).astype(bool)
             if which.any():
-                block = np.uint64((rank + 1) << RANK_BITS)
                 with m.only(which):
-                    m.tensor.commit(m, i.ctas, "shared::cluster", mbarrier[which] & np.uint64(OFFSET) | block)
+                    m.tensor.commit(m, i.ctas, "shared::cluster", in_block(mbarrier[which], rank))

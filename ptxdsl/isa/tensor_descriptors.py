@@ -13,6 +13,7 @@ from ..types import Type, bf16, e4m3, e5m2, f16, f32, s8, s32, tf32, u8
 from .numerics import E2M1, E2M3, E3M2
 
 K_BYTES, LONG_K_BYTES = 32, 48  # of one row of A, or one column of B; with K = 96
+LONG_TARGET = "sm_103a"  # the only target with K = 96
 START_MASK = np.uint64((1 << 14) - 1)
 VERSION_AT, ABSOLUTE_AT, ZERO_AT, MODE_AT = 46, 52, 53, 61
 SPANS = {0: 0, 1: 128, 2: 128, 4: 64, 6: 32}

@@ -37,6 +37,8 @@ from .sparse import columns, sparse_product
 from .step import Step
 from .tensor_core import OF_BLOCKS, WIDE, Accumulation, AppliedScales
 from .tensor_descriptors import (
+    LONG_K_BYTES,
+    LONG_TARGET,
     NARROW,
     START_MASK,
     InstructionFields,
@@ -308,6 +310,11 @@ def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.nda
         which = descriptors == bits
         try:
             form, fields = _form(i, bits)
+            if form.k_bytes == LONG_K_BYTES and m.target != LONG_TARGET:
+                raise InvalidDescriptor(
+                    f"bit 31 of the descriptor, K = 96, is 1 and the target is {m.target}",
+                    f"clear it, or compile for {LONG_TARGET}",
+                )
             product = _product(m, form, which, named, ".ashift" in i.text)
             if fields is not None:
                 addresses = (_at(m, named[name], which) for name in ("scale_a", "scale_b"))

@@ -22,8 +22,24 @@ def in_block(array, rank):
     return pd.pointer(address, b64, "shared::cluster")
 
 
+def in_even_block(array):
+    """The array in the even block of the thread's pair, as CUTLASS forms its address."""
+    return pd.pointer(pd.ptx.and_.b32(array.address(0), 0xFEFFFFFF), b64, "shared::cluster")
+
+
 @pd.kernel(arch="sm_100a", reqntid=COLUMNS)
-def loads(a: TILE, y: ptr[f32], *, odd=0, group=".cta_group::2", multicast=False, far=0, tells=True, space="cluster"):
+def loads(
+    a: TILE,
+    y: ptr[f32],
+    *,
+    odd=0,
+    group=".cta_group::2",
+    multicast=False,
+    far=0,
+    tells=True,
+    space="cluster",
+    masked=False,
+):
     """Each block loads a tile, or (multicast) the even blocks a tile for both, and the mbarrier of one block counts."""
     tile, full = a.shared(), pd.shared(b64, 1)
     rank = pd.special("%cluster_ctarank")
@@ -35,7 +51,7 @@ def loads(a: TILE, y: ptr[f32], *, odd=0, group=".cta_group::2", multicast=False
     with pd.if_((pd.tid.x == 0) & (rank == leader)):
         pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), 2 * a.bytes, out="_")
     meet()
-    to = in_block(full, (leader + far) & 3)
+    to = in_even_block(full) if masked else in_block(full, (leader + far) & 3)
     with pd.if_((pd.tid.x == 0) & ((rank & 1 == 0) if multicast else rank < 4)):
         flags = LOAD.format(space, ".multicast::cluster" * multicast, group)
         pd.ptx(
@@ -69,6 +85,14 @@ def test_a_block_loads_and_its_pair_counts(odd, schedule):
         report, a, y = launched(odd=odd)
     assert report.findings == []
     np.testing.assert_array_equal(y, a)
+
+
+@pytest.mark.parametrize("multicast", [False, True])
+def test_an_address_without_bit_24_is_in_the_even_block(multicast):
+    report, a, y = launched(masked=True, multicast=multicast)
+    assert report.findings == []
+    expected = a.reshape(2, 2, ROWS, COLUMNS)[:, [0, 0]].reshape(a.shape) if multicast else a
+    np.testing.assert_array_equal(y, expected)
 
 
 @pytest.mark.parametrize("odd", [0, 1])

@@ -154,6 +154,7 @@ class Long(Scaled):
     """
 
     is_long: bool = True
+    target: str = "sm_103a"
     kind: str = "mxf4nvf4"
     size: str = "block32"
     chunks: int = 3
@@ -173,7 +174,7 @@ class Long(Scaled):
         return start | following << 16 | 1024 // 16 << 32 | 1 << 46 | 1 << 52 | 2 << 61
 
     def text(self):
-        return super().text().replace("sm_100a", "sm_103a")
+        return super().text().replace("sm_100a", self.target)
 
 
 LONG = [
@@ -298,6 +299,11 @@ REFUSED = {
         Long(steps=1, sparse=True),
         "mxf4nvf4.block_scale.block32: bit 31 of the descriptor, K = 96, is 1 with a sparse product",
         "clear it, or use .block16 or .block32",
+    ),
+    "K = 96 of another target": (
+        Long(steps=1, target="sm_100a"),
+        "mxf4nvf4.block_scale.block32: bit 31 of the descriptor, K = 96, is 1 and the target is sm_100a",
+        "clear it, or compile for sm_103a",
     ),
     "an ID of six factors": (
         Long(size="block16", chunks=6, firsts=(0, 1), steps=1),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...isa.cluster_address import RANK_BITS, RANKS
+from ...isa.cluster_address import OFFSET, RANK_BITS, RANKS
 from ..memory.access import READS, Access, Observer, bytes_text
 from ..memory.distributed import ended, owners
 from ..memory.regions import Allocation, Table
@@ -23,7 +23,11 @@ class Bounds(Observer):
         region, address, size = access.region, access.address, access.size
         holder = region.table.holder(int(address.min()), int(address.max()) + size)
         reached = None
-        if holder is None and access.space == "shared::cluster" and (address >> RANK_BITS).any():
+        pairs = access.by.residents.pairs and access.space.startswith("shared")
+        if pairs and access.space != "shared::cluster":
+            address = access.address = _without_pair_bit(access)
+            holder = region.table.holder(int(address.min()), int(address.max()) + size)
+        elif access.space == "shared::cluster" and (pairs or (holder is None and (address >> RANK_BITS).any())):
             reached = _reach(access)
             address = access.address
             holder = region.table.holder(int(address.min()), int(address.max()) + size)
@@ -44,6 +48,13 @@ class Bounds(Observer):
         access.flat = flat
         if reached is not None:
             access.allowed = reached if access.allowed is None else reached & access.allowed
+
+
+def _without_pair_bit(access: Access) -> np.ndarray:
+    """Return addresses in .shared::cta without the bit that names the thread's own block of its pair."""
+    r, address = access.by.residents, access.address
+    own = r.rank[r.slot[access.lanes]] & 1
+    return np.where(address >> RANK_BITS == own, address & OFFSET, address)
 
 
 def _reach(access: Access) -> np.ndarray | None:
@@ -123,7 +134,8 @@ def _report_outside(access: Access, table: Table, outside: np.ndarray) -> None:
         message += f"{near.at(first)}; {near.name} has {near.elements}"
         help = "" if near.bytes else "pass its size in bytes at the launch: `k[grid, block, bytes]`"
     elif space in ("shared", "shared::cta") and 0 < first >> RANK_BITS <= RANKS:
-        rank = (first >> RANK_BITS) - 1
+        lane = access.lanes[outside][:1]
+        rank = int(owners(access.by.residents, lane, access.address[outside][:1])[1][0])
         message += f"an address in shared memory of the block of rank {rank} in the cluster, not in .{space}"
         help = "write .shared::cluster"
     elif window and space.partition("::")[0] not in (window, "const"):

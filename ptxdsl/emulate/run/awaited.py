@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...isa.cluster_address import OFFSET
 from ...isa.mbarrier import object_arrivals, pending_bytes
 from ...isa.step import Awaited
 from ...types import b64
@@ -34,6 +35,8 @@ def awaited(machine: Core, x: Executor, group: Group) -> Iterator[tuple[np.ndarr
 
 
 def _phase(machine: Core, step: Decoded, lanes: np.ndarray, address: int, word: int) -> AwaitedPhase:
+    if step.opcode.space in ("shared", "shared::cta"):
+        address &= OFFSET
     lacking, each = object_arrivals(word)
     late = int(pending_bytes(np.array([word], np.uint64))[0])
     holder = machine.memory.spaces["shared"].table.holder(address, address + 8)

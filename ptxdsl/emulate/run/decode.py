@@ -219,6 +219,11 @@ class Code:
         return any(step.op.tensor_memory for step in self.steps)
 
     @cached_property
+    def pairs(self) -> bool:
+        """True if it has instructions of CTA pairs."""
+        return any(".cta_group::2" in step.opcode.text for step in self.steps)
+
+    @cached_property
     def reads_without_coherence(self) -> bool:
         """True if it reads global memory by instructions that assume that nothing writes it meanwhile."""
         return any(step.op.reads_without_coherence(step.opcode) for step in self.steps)

@@ -105,6 +105,9 @@ class Machine(Core):
 
     # Blocks
 
+    def _residents(self, ordinals: np.ndarray) -> Residents:
+        return Residents(self.launch.grid, self.launch.block, ordinals, self.cluster, self.program.pairs)
+
     def _batch(self) -> int:
         """Return the number of blocks that start together: enough lanes for speed, at most those that a GPU holds."""
         threads = -(-int(np.prod(self.launch.block)) // 32) * 32
@@ -132,7 +135,7 @@ class Machine(Core):
     def _start(self, blocks: np.ndarray) -> None:
         """Start new blocks at the first step of the kernel."""
         self._free_shared()
-        self.settle(Residents(self.launch.grid, self.launch.block, blocks, self.cluster))
+        self.settle(self._residents(blocks))
         self.memory.settle(self.residents)
         self.circles = Circles()
         self.scheduler, self.barriers = Scheduler(self.schedule), Barriers(self.residents)
@@ -215,7 +218,7 @@ class Machine(Core):
         self._land_departed()
         fresh = self.next_blocks(room - room % self.each)
         ordinals = np.append(r.ordinals[alive], fresh)
-        self._move(Residents(self.launch.grid, self.launch.block, ordinals, self.cluster))
+        self._move(self._residents(ordinals))
         started = self.residents.exists & (self.residents.ordinals[self.residents.slot] >= fresh[0])
         self.processor.begin(started)
         self.scheduler.add(Group(self.entry, 0, self.residents.all[started]))

@@ -37,7 +37,7 @@ class Lanes(Protocol):
 
     def special(self, name: str) -> np.ndarray: ...
 
-    def address_of(self, target: Any) -> int: ...
+    def own_address(self, target: Any, offset: int, dtype: np.dtype) -> np.ndarray: ...
 
     def generic(self, space: str, address: np.ndarray) -> np.ndarray: ...
 
@@ -135,7 +135,7 @@ class ReadVariable:
     dtype: np.dtype
 
     def read(self, x: Lanes) -> np.ndarray:
-        return x.constant(x.address_of(self.target) + self.offset, self.dtype)
+        return x.own_address(self.target, self.offset, self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class ReadGeneric:
     offset: int
 
     def read(self, x: Lanes) -> np.ndarray:
-        return x.generic(self.space, x.constant(x.address_of(self.target) + self.offset, ADDRESS))
+        return x.generic(self.space, x.own_address(self.target, self.offset, ADDRESS))
 
 
 @dataclass(frozen=True, slots=True)

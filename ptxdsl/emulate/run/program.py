@@ -45,6 +45,7 @@ class Program:
         self.cancels_clusters = any(decode(f).cancels_clusters for f in reached)
         self.uses_async_proxy = any(decode(f).uses_async_proxy for f in reached)
         self.uses_tensor_memory = any(decode(f).uses_tensor_memory for f in reached)
+        self.pairs = any(decode(f).pairs for f in reached)
         self.reads_without_coherence = any(decode(f).reads_without_coherence for f in reached)
         self.lets_grids_begin = any(decode(f).lets_grids_begin for f in reached)
         if any(name.startswith(RESERVED) for f in reached for name in decode(f).special):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ... import ir
-from ...isa.cluster_address import RANK_BITS, RANKS
+from ...isa.cluster_address import RANK_BITS, ranks_of
 from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Scan, Step, Update
 from ...notes import KernelNotes
 from ...types import Type
@@ -67,8 +67,7 @@ class Requests(Results):
     def within(self, space: str, address: np.ndarray) -> np.ndarray:
         within = self.memory.within(space, address)
         if space in ("shared", "shared::cta") and within.any():
-            named = address >> np.uint64(RANK_BITS) & np.uint64(RANKS)
-            within &= (named == 0) | (named == self.special("%cluster_ctarank") + np.uint64(1))
+            within &= ranks_of(self, address) == self.special("%cluster_ctarank")
         return within
 
     def copy_async(self, destination: np.ndarray, source: np.ndarray, bytes: int, source_bytes: np.ndarray) -> None:
@@ -184,6 +183,22 @@ class Requests(Results):
         if isinstance(target, ir.Variable) and target in self.frame.addresses:
             return self.frame.addresses[target]
         return self.machine.address_of(target)
+
+    def own_address(self, target: ir.Variable | ir.Function | ir.Symbol, offset: int, dtype: np.dtype) -> np.ndarray:
+        """Return the address of a variable, plus bytes; in shared memory of an odd block of a CTA pair, with bit 24."""
+        address = self.constant(self.address_of(target) + offset, dtype)
+        if self.pairs and getattr(target, "space", "").startswith("shared"):
+            odd = self.special("%cluster_ctarank") & np.uint32(1)
+            address = address | odd.astype(dtype) << dtype.type(RANK_BITS)
+        return address
+
+    @property
+    def pairs(self) -> bool:
+        return self.residents.pairs
+
+    @property
+    def target(self) -> str:
+        return self.machine.program.module.target[0]
 
     @property
     def numerics(self) -> str:

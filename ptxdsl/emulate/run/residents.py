@@ -22,13 +22,16 @@ class Residents:
     """Blocks in `slots`, with one lane for each thread, padded to whole warps.
 
     Lanes are ordered by warp, then slot, then lane of the warp: the lanes of one warp role are a contiguous range.
-    `ordinals` has the block in each slot.
+    `ordinals` has the block in each slot; `pairs` is True in a kernel for CTA pairs.
     """
 
-    def __init__(self, grid: Index, block: Index, ordinals: np.ndarray, cluster: Index = ONE) -> None:
+    def __init__(
+        self, grid: Index, block: Index, ordinals: np.ndarray, cluster: Index = ONE, pairs: bool = False
+    ) -> None:
         self.grid, self.block, self.ordinals, self.cluster = grid, block, ordinals, cluster
         self.blocks = ordinals if cluster == ONE else _in_grid(ordinals, grid, cluster)
         self.cluster_blocks = prod(cluster)
+        self.pairs = pairs and self.cluster_blocks % 2 == 0
         self.threads = prod(block)
         self.slots = len(ordinals)
         self.warps = -(-self.threads // WARP)

@@ -29,8 +29,8 @@ def ranks_of(m: Step, address: np.ndarray) -> np.ndarray:
     return decoded(address.view(np.int64), m.special("%cluster_ctarank"), m.pairs).astype(np.uint32)
 
 
-def decoded(address: np.ndarray, own: np.ndarray, pairs: bool) -> np.ndarray:
-    """Return the ranks in int64 addresses of threads in blocks of rank `own`, in a kernel for CTA `pairs` or not."""
+def decoded(address: np.ndarray, own_rank: np.ndarray, pairs: bool) -> np.ndarray:
+    """Return the ranks in int64 addresses of threads in blocks of rank `own_rank`, in a kernel for CTA `pairs` or not."""
     named = address >> RANK_BITS & RANKS
-    here = own.astype(np.int64) & ~np.int64(pairs) | named
+    here = own_rank.astype(np.int64) & ~np.int64(pairs) | named
     return np.where(named < FIRST_RANK, here, named - FIRST_RANK)

@@ -53,8 +53,8 @@ class Bounds(Observer):
 def _without_pair_bit(access: Access) -> np.ndarray:
     """Return addresses in .shared::cta without the bit that names the thread's own block of its pair."""
     r, address = access.by.residents, access.address
-    own = r.rank[r.slot[access.lanes]] & 1
-    return np.where(address >> RANK_BITS == own, address & OFFSET, address)
+    parity = r.rank[r.slot[access.lanes]] & 1
+    return np.where(address >> RANK_BITS == parity, address & OFFSET, address)
 
 
 def _reach(access: Access) -> np.ndarray | None:

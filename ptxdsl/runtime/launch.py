@@ -148,7 +148,7 @@ class Compiled:
             record = KernelRecord(self.signature, arguments, arrays, library, self.on(ordinal).scope(), devices)
             if len(self._quick) >= MOST_LAUNCHERS:
                 del self._quick[next(iter(self._quick))]
-            self._quick[key] = record.compiled(f"<launch of {self.signature.kernel}>")
+            self._quick[key] = record.compiled()
         self.last = self._quick[key]
 
     def on(self, device: int) -> Loaded:

@@ -42,7 +42,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from ptxdsl.arrays import Library, Strided, unwrapped
 from ptxdsl.runtime.arguments import Signature
@@ -77,89 +77,38 @@ def reach(shape: tuple[int, ...], strides: tuple[int, ...], unit: int, itemsize:
     return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0) + itemsize
 
 
-class LaunchRecord:
-    """The source of a function that repeats a launch. Array n is a{n} there, and its address p{n}.
+def launch_source(
+    parameters: str,
+    compared: Sequence[str],
+    is_new: str,
+    checks: Sequence[str],
+    packed: Mapping[str, Sequence[str]],
+    kept: str,
+    results: tuple[str, str],
+) -> str:
+    """Return the source of a function that repeats a launch.
 
-    A subclass is a kind of call, with the `parameters` of the function, the statement `give_up` that leaves a launch to
-    the full check, and the statement `done`. It writes the statements that differ. `constants` are the values of names
-    that the source cannot spell, once it is written.
+    `compared` are the statements that compare the arguments, set `key`, and set the configuration and the parameter
+    memory of each kernel. `is_new` is true if the parameters are not those in the memory; they then pass the `checks`,
+    and are packed. `packed` are expressions for the parameters of each kernel, by the suffix of its names; `kept`
+    records what the memory holds. `results` are what the function returns when it gives up, and after the launch.
     """
-
-    parameters: ClassVar[str]
-    give_up: ClassVar[str]
-    done: str
-
-    def __init__(self, library: Library | None) -> None:
-        self.library = library
-        self.constants: dict[str, Any] = {}
-        self.reach: dict[int, tuple[int | str, int | str]] = {}  # offsets of the first byte and past the last, by array
-
-    def compiled(self, file: str) -> Any:
-        """Return the function. `file` names its source in tracebacks."""
-        return compiled(self.source(), self.constants, file)
-
-    def source(self) -> str:
-        """Return the source of the function."""
-        kernels = self.packed()
-        first = f"packed{next(iter(kernels))}"
-        body = [
-            *self.compared(),
-            *self.configured(),
-            f"if {self.is_new()}:",
-            *(f"    {line}" for line in self.checks()),
-            f"    {first}[0], {first}[1] = None, key",
-            *(f"    pack_into{suffix}(buffer{suffix}, 0, {', '.join(values)})" for suffix, values in kernels.items()),
-            f"    if {first}[1] is not key: {self.give_up}",
-            f"    {self.kept()}",
+    first = f"packed{next(iter(packed))}"
+    body = [
+        *compared,
+        f"if {is_new}:",
+        *(f"    {line}" for line in checks),
+        f"    {first}[0], {first}[1] = None, key",
+        *(f"    pack_into{suffix}(buffer{suffix}, 0, {', '.join(values)})" for suffix, values in packed.items()),
+        f"    if {first}[1] is not key: return {results[0]}",
+        f"    {kept}",
+    ]
+    for suffix in packed:
+        body += [
+            f"(status,) = run{suffix}(config{suffix}, function{suffix}, parameters{suffix}, 0)",
+            f"if status: again{suffix}(status, config{suffix}, parameters{suffix})",
         ]
-        for suffix in kernels:
-            body += [
-                f"(status,) = run{suffix}(config{suffix}, function{suffix}, parameters{suffix}, 0)",
-                f"if status: again{suffix}(status, config{suffix}, parameters{suffix})",
-            ]
-        return "\n    ".join([f"def launch({self.parameters}):", *body, self.done])
-
-    def compared(self) -> list[str]:
-        """Return the statements that unpack and compare the arguments, and set p{n}, `stream` and `key`."""
-        raise NotImplementedError
-
-    def configured(self) -> list[str]:
-        """Return the statements that set the launch configuration and the parameter memory of each kernel."""
-        raise NotImplementedError
-
-    def is_new(self) -> str:
-        """Return an expression that is true if the parameters are not those in the memory."""
-        raise NotImplementedError
-
-    def checks(self) -> list[str]:
-        """Return the statements that check such parameters."""
-        raise NotImplementedError
-
-    def packed(self) -> dict[str, list[str]]:
-        """Return expressions for the parameters of each kernel, by the suffix of its names."""
-        raise NotImplementedError
-
-    def kept(self) -> str:
-        """Return the statement that records what the memory holds."""
-        raise NotImplementedError
-
-    def unless(self, tests: Iterable[str]) -> list[str]:
-        """Return the statement that gives up if a test holds."""
-        condition = " or ".join(tests)
-        return [f"if {condition}: {self.give_up}"] if condition else []
-
-    def addresses(self, arrays: Iterable[int]) -> list[str]:
-        """Return the statements that read the addresses of arrays."""
-        return [f"p{n} = {self.ask('pointer', n)}" for n in arrays]
-
-    def ask(self, question: str, n: int) -> str:
-        """Return the expression of the library for an array."""
-        return str(getattr(self.library, question)).format(f"a{n}", dtype=f"d{n}")
-
-    def overlap(self, one: int, other: int) -> str:
-        """Return the test whether two arrays share memory, by the distance of their addresses."""
-        (low, high), (other_low, other_high) = self.reach[one], self.reach[other]
-        return f"{other_low} - {high} < p{one} - p{other} < {other_high} - {low}"
+    return "\n    ".join([f"def launch({parameters}):", *body, f"return {results[1]}"])
 
 
 def compiled(source: str, scope: dict[str, Any], file: str) -> Any:
@@ -168,15 +117,26 @@ def compiled(source: str, scope: dict[str, Any], file: str) -> Any:
     return scope["launch"]
 
 
-class KernelRecord(LaunchRecord):
+def unless(tests: Iterable[str], result: object) -> list[str]:
+    """Return the statement that gives up, with a result, if a test holds."""
+    condition = " or ".join(tests)
+    return [f"if {condition}: return {result}"] if condition else []
+
+
+def overlap(reaches: Mapping[int, tuple[int | str, int | str]], one: int, other: int) -> str:
+    """Return the test whether two arrays share memory, by the distance of their addresses. An array reaches from the
+    offset of its first byte to that past its last one."""
+    (low, high), (other_low, other_high) = reaches[one], reaches[other]
+    return f"{other_low} - {high} < p{one} - p{other} < {other_high} - {low}"
+
+
+class KernelRecord:
     """A launch of one kernel, to repeat with arrays of the same types.
 
     `arrays` are the positions of the arrays among the `arguments`, which passed the full check; all are from `library`.
     The function raises, before anything is launched, for a number that does not fit and for an argument that is not an
     array.
     """
-
-    parameters, give_up, done = "arguments, shape, stream, asked", "return False", "return True"
 
     def __init__(
         self,
@@ -188,13 +148,12 @@ class KernelRecord(LaunchRecord):
         devices: tuple[int | None, int],
     ) -> None:
         """`loaded` holds the names of the loaded kernel, and `devices` the GPUs that a caller may ask for."""
-        super().__init__(library)
-        self.signature, self.arguments, self.arrays = signature, arguments, arrays
+        self.signature, self.arguments, self.arrays, self.library = signature, arguments, arrays, library
         self.numbers = [n for n in range(len(arguments)) if n not in arrays]
         self.strided = [n for n in arrays if type(arguments[n]) is Strided]
         self.maps = {n: kind for n in arrays if isinstance(kind := signature.kinds[n], TensorMap)}
         self.alike = library.alike([unwrapped(arguments[n]) for n in arrays]) if library else None
-        self.constants = {
+        self.constants: dict[str, Any] = {
             **loaded, "devices": devices, "device": devices[1], "Strided": Strided, "reach": reach,
             "alike": self.alike, "handle_of": stream_handle,
             "current_stream": library.current_stream(devices[1]) if library else int,  # int() is stream 0
@@ -204,25 +163,44 @@ class KernelRecord(LaunchRecord):
         sizes = {n: unwrapped(arguments[n]).itemsize for n in self.maps}
         self.constants.update((f"map{n}", quick_map(kind, sizes[n])) for n, kind in self.maps.items())
 
-    def compared(self) -> list[str]:
+    def compiled(self) -> Launcher:
+        """Return the function."""
+        packed = {"": [self._packed(n) for n in range(len(self.arguments))]}
+        is_new, kept = "key != packed[0] or not known", "if known: packed[0] = key"
+        source = launch_source(
+            "arguments, shape, stream, asked", self._compared(), is_new, self._checks(), packed, kept, ("False", "True")
+        )
+        launch: Launcher = compiled(source, self.constants, f"<launch of {self.signature.kernel}>")
+        return launch
+
+    def _ask(self, question: str, n: int) -> str:
+        """Return the expression of the library for an array."""
+        return str(getattr(self.library, question)).format(f"a{n}", dtype=f"d{n}")
+
+    def _compared(self) -> list[str]:
         names = "".join(f"a{n}, " for n in range(len(self.arguments)))
         alike = f"alike({', '.join(f'a{n}' for n in self.arrays)})" if self.alike else str(self.library is None)
-        unlike = [self.ask("unlike", n) for n in self.arrays]
-        unlike += [self.ask("gaps", n) for n in self.arrays if n not in self.strided and n not in self.maps]
+        unlike = [self._ask("unlike", n) for n in self.arrays]
+        unlike += [self._ask("gaps", n) for n in self.arrays if n not in self.strided and n not in self.maps]
         return [
-            *self.unless(["asked not in devices"]),
+            *unless(["asked not in devices"], False),
             f"{names or '()'} = arguments",
-            *self.unless(f"type(a{n}) is not Strided" for n in self.strided),
+            *unless((f"type(a{n}) is not Strided" for n in self.strided), False),
             *(f"a{n} = a{n}.array" for n in self.strided),
-            *self.unless(f"type(a{n}) is not t{n}" for n in self.numbers),
+            *unless((f"type(a{n}) is not t{n}" for n in self.numbers), False),
             f"known = {alike}",
-            *self.unless([f"not known and ({' or '.join(unlike)})"] if unlike else []),
-            *self.addresses(self.arrays),
+            *unless([f"not known and ({' or '.join(unlike)})"] if unlike else [], False),
+            *(f"p{n} = {self._ask('pointer', n)}" for n in self.arrays),
             "stream = current_stream() if stream is None else handle_of(stream)",
-            f"key = ({''.join(f'{self._compared(n)}, ' for n in range(len(self.arguments)))})",
+            f"key = ({''.join(f'{self._identity(n)}, ' for n in range(len(self.arguments)))})",
+            "buffer, parameters, packed, configured = slots.kept",
+            "config, last_shape, last_stream = configured",
+            "if shape != last_shape or stream != last_stream:",
+            "    config = configs(shape, stream)",
+            "    configured[:] = config, shape, stream",
         ]
 
-    def _compared(self, n: int) -> str:
+    def _identity(self, n: int) -> str:
         """Return an expression that identifies an argument's parameter: equal only for equal parameters."""
         if n in self.arrays:
             return f"p{n}"
@@ -231,34 +209,17 @@ class KernelRecord(LaunchRecord):
             return f"a{n} or str(a{n})"  # 0.0 and -0.0 differ
         return f"a{n}" if kind in _SAME_IF_EQUAL else "object()"
 
-    def configured(self) -> list[str]:
-        return [
-            "buffer, parameters, packed, configured = slots.kept",
-            "config, last_shape, last_stream = configured",
-            "if shape != last_shape or stream != last_stream:",
-            "    config = configs(shape, stream)",
-            "    configured[:] = config, shape, stream",
-        ]
-
-    def is_new(self) -> str:
-        return "key != packed[0] or not known"
-
-    def packed(self) -> dict[str, list[str]]:
-        return {"": [self._packed(n) for n in range(len(self.arguments))]}
-
     def _packed(self, n: int) -> str:
         if n in self.maps:
             return f"m{n}"
         return f"p{n}" if n in self.arrays else "0" if self.arguments[n] is None else f"a{n}"
 
-    def kept(self) -> str:
-        return "if known: packed[0] = key"
-
-    def checks(self) -> list[str]:
+    def _checks(self) -> list[str]:
+        """Return the statements that check the arguments of a launch that differs from the previous one."""
         return [
-            *self.unless(self._inexact()),
-            *(f"m{n} = map{n}(p{n}, a{n}.shape, {self.ask('steps', n)})" for n in self.maps),
-            *self.unless(self._misaligned()),
+            *unless(self._inexact(), False),
+            *(f"m{n} = map{n}(p{n}, a{n}.shape, {self._ask('steps', n)})" for n in self.maps),
+            *unless(self._misaligned(), False),
             *self._apart(),
         ]
 
@@ -280,18 +241,17 @@ class KernelRecord(LaunchRecord):
         """Return the statements that give up if an array overlaps a written one, unless they cover the same bytes."""
         written = {n for n in self.arrays if self.signature.names[n] in self.signature.written}
         pairs = [pair for pair in combinations(self.arrays, 2) if written & {*pair}]
-        extents = []
+        extents, reaches = [], dict[int, tuple[int | str, int | str]]()
         for n in sorted({n for pair in pairs for n in pair}):
             if n in self.strided or n in self.maps:
-                self.reach[n] = f"l{n}", f"h{n}"
-                extents.append(f"l{n}, h{n} = reach(a{n}.shape, {self.ask('steps', n)}, a{n}.itemsize)")
+                reaches[n] = f"l{n}", f"h{n}"
+                extents.append(f"l{n}, h{n} = reach(a{n}.shape, {self._ask('steps', n)}, a{n}.itemsize)")
             else:
-                self.reach[n] = 0, f"h{n}"
+                reaches[n] = 0, f"h{n}"
                 extents.append(f"h{n} = {unwrapped(self.arguments[n]).nbytes} if known else a{n}.nbytes")
-        tests = [f"{self.overlap(*pair)} and ({' or '.join(self._differ(*pair))})" for pair in pairs]
-        return [*extents, *self.unless(tests)]
-
-    def _differ(self, one: int, other: int) -> list[str]:
-        """Return tests whether two arrays cover other bytes."""
-        ends = zip(self.reach[one], self.reach[other], strict=True)
-        return [f"p{one} != p{other}", *(f"{end} != {other_end}" for end, other_end in ends if end != other_end)]
+        tests = []
+        for one, other in pairs:
+            ends = zip(reaches[one], reaches[other], strict=True)
+            differ = [f"p{one} != p{other}", *(f"{end} != {other_end}" for end, other_end in ends if end != other_end)]
+            tests.append(f"{overlap(reaches, one, other)} and ({' or '.join(differ)})")
+        return [*extents, *unless(tests, False)]

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ptxdsl.arrays import Library
 from ptxdsl.kernels.call.launching.memory import ALIGNMENT
 from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
-from ptxdsl.runtime.record import EXACT, LaunchRecord, compiled
+from ptxdsl.runtime.record import EXACT, compiled, launch_source, overlap, unless
 
 Launch: TypeAlias = Callable[[Any, tuple[float, ...]], Any]
 
@@ -76,15 +76,13 @@ def may_replace(numbers: tuple[float, ...], known: tuple[float, ...]) -> bool:
     return are_exact and [number == 0 for number in numbers] == [number == 0 for number in known]
 
 
-class CallRecord(LaunchRecord):
+class CallRecord:
     """A call that launches kernels one after the other, to repeat with arrays of the same layout.
 
     `arrays` are those of the call, None for those that it was not given, and `out` is what it returns: an array, or a
     tuple of several. Each launch allocates the arrays that it returns or passes to a kernel and that the call was not
     given. A launch with a workspace is bound to `stream`.
     """
-
-    parameters, give_up = "arrays, numbers", "return None"
 
     def __init__(
         self,
@@ -95,27 +93,22 @@ class CallRecord(LaunchRecord):
         stream: int | None,
         library: Library,
     ) -> None:
-        super().__init__(library)
-        self.launches, self.numbers, self.stream = launches, numbers, stream
+        self.launches, self.numbers, self.stream, self.library = launches, numbers, stream, library
         passed = [n for n, array in enumerate(arrays) if array is not None]
         results = out if isinstance(out, tuple) else (out,)
         used = [*results, *(x.owner for launch in launches for x in launch.arguments if isinstance(x, ArrayArgument))]
         allocated = {id(array): array for array in used if not any(array is arrays[n] for n in passed)}
         self.arrays, self.argument_count = (*arrays, *allocated.values()), len(arrays)
         self.allocated = range(len(arrays), len(self.arrays))
-        names = [f"a{self._number(array)}" for array in results]
-        self.done = f"return {', '.join(names)}"
+        self.result = ", ".join(f"a{self._number(array)}" for array in results)
         self.by_array = {
             self._number(argument.owner): argument
             for launch in launches for argument in launch.arguments if isinstance(argument, ArrayArgument)
         }  # fmt: skip
-        for n, argument in self.by_array.items():
-            low, high = argument.array.span
-            self.reach[n] = low - argument.array.pointer, high - argument.array.pointer
         self.first = {n: next(m for m in passed if arrays[m] is arrays[n]) for n in passed}
         self.compared_arrays = [n for n in passed if self.first[n] == n]
         self.known_addresses = {n: library.address(self.arrays[n]) for n in (*self.compared_arrays, *self.allocated)}
-        self.constants = {
+        self.constants: dict[str, Any] = {
             "known": numbers,
             "may_replace": may_replace,
             "alike": library.alike([arrays[n] for n in self.compared_arrays]),
@@ -129,33 +122,36 @@ class CallRecord(LaunchRecord):
     def _number(self, owner: Any) -> int:
         return next(n for n, array in enumerate(self.arrays) if array is owner)
 
-    def compared(self) -> list[str]:
+    def source(self) -> str:
+        """Return the source of the function; the names that it uses are in `constants`."""
+        kept = "packed0[0], packed0[2] = key, numbers"
+        checks, packed, results = self._checks(), self._packed(), ("None", self.result)
+        return launch_source("arrays, numbers", self._compared(), self._is_new(), checks, packed, kept, results)
+
+    def _compared(self) -> list[str]:
         return [
             f"{', '.join(f'a{n}' for n in range(self.argument_count))} = arrays",
-            *self.unless(f"a{n} is not a{first}" for n, first in self.first.items() if n != first),
-            *self.unless([f"not alike({', '.join(f'a{n}' for n in self.compared_arrays)})"]),
+            *unless((f"a{n} is not a{first}" for n, first in self.first.items() if n != first), None),
+            *unless([f"not alike({', '.join(f'a{n}' for n in self.compared_arrays)})"], None),
             "stream = current_stream()",
-            *self.unless([] if self.stream is None else [f"stream != {self.stream}"]),
+            *unless([] if self.stream is None else [f"stream != {self.stream}"], None),
             *(f"a{n} = make{n}(a1)" for n in self.allocated),
-            *self.addresses(self.known_addresses),
+            *(f"p{n} = {self.library.pointer.format(f'a{n}')}" for n in self.known_addresses),
             f"key = ({''.join(f'p{n}, ' for n in self.known_addresses)})",
+            *(f"config{n} = config_of{n}(stream)" for n in range(len(self.launches))),
+            *(f"buffer{n}, parameters{n}, packed{n}, _ = slots{n}.kept" for n in range(len(self.launches))),
         ]
 
-    def configured(self) -> list[str]:
-        return [
-            line
-            for n in range(len(self.launches))
-            for line in (f"config{n} = config_of{n}(stream)", f"buffer{n}, parameters{n}, packed{n}, _ = slots{n}.kept")
-        ]
-
-    def is_new(self) -> str:
+    def _is_new(self) -> str:
+        """Return an expression that is true if the parameters are not those that were packed last."""
         zeros = [n for n, number in enumerate(self.numbers) if number == 0]
         differ = ["numbers != packed0[2]"] if self.numbers else []
         return " or ".join(["key != packed0[0]", *differ, *(f"numbers[{n}] is not packed0[2][{n}]" for n in zeros)])
 
-    def checks(self) -> list[str]:
+    def _checks(self) -> list[str]:
+        """Return the statements that check addresses and numbers that differ from those that were packed last."""
         others = ["numbers != known and not may_replace(numbers, known)"] if self.numbers else []
-        return [*self.unless(others), *self.unless(self._misaligned()), *self.unless(self._overlaps())]
+        return [*unless(others, None), *unless(self._misaligned(), None), *unless(self._overlaps(), None)]
 
     def _misaligned(self) -> list[str]:
         """Return one test for all arrays that are aligned, and one for each other array."""
@@ -172,10 +168,12 @@ class CallRecord(LaunchRecord):
         written = {self._number(argument.owner) for launch in self.launches for argument in launch.written}
         passed = [n for n in self.by_array if n not in self.allocated]
         pairs = [pair for pair in combinations(passed, 2) if written & {*pair} and pair not in same]
-        apart = [self.overlap(*pair) for pair in pairs]
-        return [*(f"p{one} != p{other}" for one, other in same), *apart]
+        spans = {n: (*argument.array.span, argument.array.pointer) for n, argument in self.by_array.items()}
+        reaches = {n: (low - pointer, high - pointer) for n, (low, high, pointer) in spans.items()}
+        return [*(f"p{one} != p{other}" for one, other in same), *(overlap(reaches, *pair) for pair in pairs)]
 
-    def packed(self) -> dict[str, list[str]]:
+    def _packed(self) -> dict[str, list[str]]:
+        """Return expressions for the parameters of each kernel."""
         packed = {}
         for n, launch in enumerate(self.launches):
             values = [self._parameter(f"{n}_{k}", argument) for k, argument in enumerate(launch.arguments)]
@@ -195,6 +193,3 @@ class CallRecord(LaunchRecord):
             return str(argument)
         self.constants[f"v{suffix}"] = argument
         return f"v{suffix}"
-
-    def kept(self) -> str:
-        return "packed0[0], packed0[2] = key, numbers"

@@ -23,6 +23,7 @@ from ptxdsl.cli.targets import (
     only_kernel,
     read_constants,
     read_ptx,
+    split,
 )
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.errors import Error, VerifyError
@@ -113,11 +114,11 @@ def _subject(target: str) -> tuple[str, AnyKernel | LinkedProgram]:
     if is_ptx(target):
         module = read_ptx(target)
         return (Path(target).stem if target != "-" else "stdin"), link(Module(module))
-    source, colon, name = target.rpartition(":")
-    if not colon:
-        kernel = only_kernel(target, load_module(target))
-        return kernel.name, kernel
+    source, name = split(target)
     loaded = load_module(source)
+    if not name:
+        kernel = only_kernel(source, loaded)
+        return kernel.name, kernel
     value = named(loaded, source, name)
     if isinstance(value, LinkedProgram):
         return name.rpartition(".")[2], value

@@ -29,6 +29,7 @@ from ptxdsl.cli.targets import (
     load_module,
     read_constants,
     read_ptx,
+    split,
 )
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.emulate.report import counted
@@ -97,7 +98,7 @@ def launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iter
     Raises UsageError for an incomplete launch, and for constants that a kernel does not have.
     """
     texts = options.const
-    if texts and is_ptx(_parts(options.target)[0]):
+    if texts and is_ptx(split(options.target)[0]):
         raise UsageError(f"--const {texts[0]}: PTX has no constants", help="leave it out")
 
     def with_constants(kernel: AnyKernel, example: Example) -> Example:
@@ -111,7 +112,7 @@ def launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iter
 def _launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iterator[Example]]]:
     if has_launch(options) and None in (options.grid, options.block):
         raise UsageError("a launch needs --grid and --block", help="such as --grid 8 --block 128")
-    source, name = _parts(options.target)
+    source, name = split(options.target)
     if is_ptx(source):
         if not has_launch(options):
             raise UsageError(
@@ -156,12 +157,6 @@ def one_launch(options: argparse.Namespace) -> tuple[str, AnyKernel, Example]:
     if options.example > len(known):
         raise UsageError(f"--example {options.example}: {name} has {counted(len(known), 'example')}")
     return name, kernel, known[options.example - 1]
-
-
-def _parts(target: str) -> tuple[str, str]:
-    """Split at the last colon."""
-    source, colon, name = target.rpartition(":")
-    return (source, name) if colon else (target, "")
 
 
 def _parsed(source: str, name: str) -> ParsedKernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 
 from ptxdsl import config, driver
 from ptxdsl.cli.options import number, seed
@@ -59,18 +60,13 @@ def run(options: argparse.Namespace) -> int:
     if out not in known:
         raise UsageError(f"--out {out} of --dtype {options.dtype}", help=f"it is one of {', '.join(known)}")
     trial = Trial(options.m, options.n, options.k, options.dtype, out, options.layout, chosen, options.seed)
-    with config.using(**_target(options.dtype, device)):
+    needs_sm90a = device != "cuda" and config.current().arch is None and TYPES[options.dtype] in FP8
+    with config.using(arch="sm_90a") if needs_sm90a else nullcontext():
         outcome = trial.run(device)
     print(f"gemm {trial.m} x {trial.n} x {trial.k}, {trial.dtype} to {out}, {trial.layout}, on {outcome.where}")
     print(f"{outcome.speed}; {outcome.comparison}")
     print("ok" if outcome.ok else "FAILED")
     return 0 if outcome.ok else FAILURE
-
-
-def _target(dtype: str, device: str) -> dict[str, str]:
-    """Return the default target of the emulator: sm_90a for 8-bit floats."""
-    is_asked = config.current().arch is not None
-    return {} if is_asked or device == "cuda" or TYPES[dtype] not in FP8 else {"arch": "sm_90a"}
 
 
 def _usual(options: argparse.Namespace) -> GemmConfig:

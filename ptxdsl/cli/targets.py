@@ -65,6 +65,12 @@ def _from_ptx(target: str, arch: str | None) -> Variant:
     return Variant(name, assembled_for, module, lower(module, lineinfo=config.current().lineinfo), [], parsed=module)
 
 
+def split(target: str) -> tuple[str, str]:
+    """Return the module, file or PTX of a target, and the name after it, which may be empty."""
+    source, colon, name = target.rpartition(":")
+    return (source, name) if colon else (target, "")
+
+
 def is_ptx(source: str) -> bool:
     """True if a target, without a kernel after it, is PTX: a file or stdin."""
     return source == STDIN or source.endswith(".ptx")
@@ -115,9 +121,7 @@ def find_kernel(target: str) -> AnyKernel:
 
     A kernel of a program of `pd.link` is `file.py:program.name`, or `file.py:program` if the program has one kernel.
     """
-    source, colon, name = target.rpartition(":")
-    if not colon:
-        source, name = target, ""
+    source, name = split(target)
     if is_ptx(source):
         raise UsageError(f"{target} names one kernel of PTX; this command takes the whole file", help=f"write {source}")
     module = load_module(source)

@@ -124,8 +124,10 @@ def unless(tests: Iterable[str], result: object) -> list[str]:
 
 
 def overlap(reaches: Mapping[int, tuple[int | str, int | str]], one: int, other: int) -> str:
-    """Return the test whether two arrays share memory, by the distance of their addresses. An array reaches from the
-    offset of its first byte to that past its last one."""
+    """Return a test that is true if two arrays share memory, by the distance of their addresses.
+
+    An array reaches from the offset of its first byte to that past its last one.
+    """
     (low, high), (other_low, other_high) = reaches[one], reaches[other]
     return f"{other_low} - {high} < p{one} - p{other} < {other_high} - {low}"
 

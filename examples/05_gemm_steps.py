@@ -8,8 +8,8 @@
  3. swizzled   the 16-byte chunks of each row are permuted, so that ldmatrix has no bank conflicts
  4. pipelined  a ring of tiles: the next tiles are in flight while the current one is multiplied
 
-A is m x k, B is k x n; A's rows and B's columns are contiguous. New here: cp.async and its groups, a ring of stages, a
-GEMM. `ptxdsl/kernels/gemm.py` continues from there.
+A is m x k, B is k x n; A's rows and B's columns are contiguous. New here: cp.async and its groups, a ring of stages,
+and pd.WarpMma, which issues the ldmatrix and mma.sync of a tile. `ptxdsl/kernels/gemm.py` continues from there.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,6 @@ WARP_TILE = 32  # four warps compute 32 x 32 elements each
 THREADS = 128
 CHUNK = 8  # f16 elements in 16 bytes: one cp.async, one row of an 8x8 matrix
 SWIZZLE = Swizzle(2, 3, 3)  # chunk ^ row / 2: a row has four chunks
-MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 
 @pd.kernel
@@ -50,7 +49,7 @@ class Step:
     @property
     def ring(self):
         """The layout of `stages` consecutive tiles of TILE x DEPTH elements."""
-        plain = Layout((TILE, DEPTH, self.stages), (DEPTH, 1, TILE * DEPTH))
+        plain = Layout((self.stages, TILE, DEPTH), (TILE * DEPTH, DEPTH, 1))
         return composition(SWIZZLE, plain) if self.swizzled else plain
 
 
@@ -62,38 +61,23 @@ def copy_tile(tiles, stage, source, first, rows, start, k):
         inside = (first + row < rows) & (start + column < k)
         place = (first + row) * k + (start + column)
         bytes = pd.select(inside, pd.cast(16, u32), 0)
-        pd.ptx.cp.async_.cg.shared.global_(tiles.address(row, column, stage), source + place, 16, bytes)
+        pd.ptx.cp.async_.cg.shared.global_(tiles.address(stage, row, column), source + place, 16, bytes)
 
 
-def multiply_tile(tiles_a, tiles_b, stage, acc):
-    """Multiply a warp's rows of tile A by its columns of tile B, and add the products to its accumulators."""
-    lane, warp_row, warp_column = pd.laneid, pd.warpid // 2 * WARP_TILE, pd.warpid % 2 * WARP_TILE
-    for k in range(0, DEPTH, 16):
-        row, column = lane % 16, lane // 16 * 8 + k
-        places_a = [tiles_a.address(warp_row + i + row, column, stage) for i in (0, 16)]
-        row, column = lane // 16 * 8 + lane % 8, lane // 8 % 2 * 8 + k
-        places_b = [tiles_b.address(warp_column + j + row, column, stage) for j in (0, 16)]
-        a = [pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(place) for place in places_a]
-        b = [pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(place) for place in places_b]
-        for i, j in np.ndindex(2, 4):
-            pd.ptx(MMA, a[i], b[j // 2][j % 2 * 2 :][:2], acc[i][j], out=acc[i][j])
-
-
-def store(out, acc, first_row, first_column, m, n):
-    """Store the accumulators. Lane 4g + t holds columns 2t and 2t + 1 of rows g and g + 8 of each 16x8 tile."""
-    top = first_row + pd.warpid // 2 * WARP_TILE + pd.laneid // 4
-    left = first_column + pd.warpid % 2 * WARP_TILE + pd.laneid % 4 * 2
-    for i, j, part in np.ndindex(2, 4, 4):
-        row, column = top + (i * 16 + part // 2 * 8), left + (j * 8 + part % 2)
+def store(out, accumulators, first_row, first_column, m, n):
+    for register, (row, column) in zip(accumulators.registers, accumulators.coordinates(), strict=True):
+        row, column = row + first_row, column + first_column
         with pd.if_((row < m) & (column < n)):
-            out[row * n + column] = acc[i][j][part]
+            out[row * n + column] = register
 
 
 @pd.kernel
 def tensor_cores(a: ptr[f16], b: ptr[f16], out: ptr[f32], m: u32, n: u32, k: u32, *, step: Step):
     tiles_a, tiles_b = pd.shared(f16, step.ring), pd.shared(f16, step.ring)
     first_row, first_column = pd.ctaid.y * TILE, pd.ctaid.x * TILE
-    acc = [[[pd.var(f32, 0.0) for _ in range(4)] for _ in range(4)] for _ in range(2)]
+    first = {"first_row": pd.warpid // 2 * WARP_TILE, "first_column": pd.warpid % 2 * WARP_TILE}
+    mma = pd.WarpMma("mma.m16n8k16.f32.f16", tiles_a, tiles_b, rows=WARP_TILE, columns=WARP_TILE, **first)
+    accumulators = mma.accumulators()
 
     def start_copies(tile, stage):
         copy_tile(tiles_a, stage, a, first_row, m, tile * DEPTH, k)
@@ -110,10 +94,10 @@ def tensor_cores(a: ptr[f16], b: ptr[f16], out: ptr[f32], m: u32, n: u32, k: u32
         pd.ptx.bar.sync(0)  # all threads' copies have, and nobody reads the previous tile any more
         if ahead > 0:
             start_copies(tile + ahead, (tile + ahead) % step.stages)
-        multiply_tile(tiles_a, tiles_b, tile % step.stages, acc)
+        mma(accumulators, tile % step.stages, tile % step.stages)
         if ahead == 0:
             pd.ptx.bar.sync(0)  # all threads have read this tile before the next copies overwrite it
-    store(out, acc, first_row, first_column, m, n)
+    store(out, accumulators, first_row, first_column, m, n)
 
 
 STEPS = {"naive": None, "cp.async": Step(False, 1), "swizzled": Step(True, 1), "pipelined": Step(True, 4)}

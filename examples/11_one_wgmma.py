@@ -2,26 +2,25 @@
 
     python examples/11_one_wgmma.py [--device cuda]
 
-wgmma reads A and B from shared memory. 64-bit descriptors give it their layout; they are derived from the layout of the
-tiles, and a layout that no descriptor can express is refused, with a suggestion. The program draws the descriptor of A.
+wgmma reads A and B from shared memory. 64-bit descriptors give it their layout; pd.WarpgroupMma derives them from the
+layout of the tiles, and refuses a layout that no descriptor can express, with a suggestion. It also issues the fence,
+the commit and the wait that the tensor cores need. The program draws the descriptor of A.
 Needs an H100 or H200, or no GPU at all.
 
-New here: wgmma, descriptors, and the fences and waits between threads, shared memory and tensor cores.
+New here: wgmma, descriptors, and the fence between the writes of threads and the reads of tensor cores.
 """
 
 import numpy as np
 from arrays import check, to_device
 
 import ptxdsl as pd
-from ptxdsl import f16, f32, layout, ptr, u32, u64
+from ptxdsl import f16, f32, layout, ptr, u32
 
 M, N, K = 64, 64, 64
-STEP = 16  # of K in one instruction
 WARPGROUP = 128
-ATOM = f"wgmma.m{M}n{N}k{STEP}.f32.f16"
-
+ATOM = "wgmma.m64n64k16.f32.f16"
 TILE = layout.tile_layout(M, K, f16.bits)  # rows of 128 bytes, swizzled
-A, B = layout.shared_operand(ATOM, "a", TILE), layout.shared_operand(ATOM, "b", TILE)
+A = layout.shared_operand(ATOM, "a", TILE)
 
 
 def fill(tile, source, rows, columns):
@@ -38,28 +37,19 @@ def fill(tile, source, rows, columns):
 @pd.kernel(reqntid=WARPGROUP, arch="sm_90a")
 def one_wgmma(a: ptr[f16], b: ptr[f16], d: ptr[f32], m: u32, n: u32, k: u32):
     """Multiply a, row-major m x k, by b, column-major k x n; column-major k x n is row-major n x k."""
-    tile_a = pd.shared(f16, TILE, align=A.alignment_bytes)
-    tile_b = pd.shared(f16, TILE, align=B.alignment_bytes)
+    tile_a, tile_b = (pd.shared(f16, TILE, align=A.alignment_bytes) for _ in range(2))
     fill(tile_a, a, m, k)
     fill(tile_b, b, n, k)
     pd.ptx.fence.proxy.async_.shared__cta()  # make the threads' writes visible to the async proxy, which wgmma uses
     pd.ptx.bar.sync(0)
 
-    acc = [pd.var(f32, 0.0) for _ in range(M * N // WARPGROUP)]
-    first_a, first_b = (o.descriptor(pd.cast(t.address().value, u64)) for o, t in ((A, tile_a), (B, tile_b)))
-    pd.ptx.wgmma.fence.sync.aligned()  # the accumulators were written by other instructions
-    for step in range(K // STEP):
-        of_a, of_b = A.advanced(first_a, k_step=step), B.advanced(first_b, k_step=step)
-        pd.ptx.wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16(of_a, of_b, 1, 1, 1, 0, 0, out=acc)
-    pd.ptx.wgmma.commit_group.sync.aligned()
-    pd.ptx.wgmma.wait_group.sync.aligned(0)  # now the accumulators may be read
-
-    # Lane 4g + t of warp w holds columns 2t and 2t + 1 of every 8, of row 16w + g and then of row 16w + g + 8.
-    warp, lane = pd.tid.x // 32, pd.tid.x % 32
-    for i, value in enumerate(acc):
-        row, column = warp * 16 + lane // 4 + i // 2 % 2 * 8, i // 4 * 8 + lane % 4 * 2 + i % 2
+    mma = pd.WarpgroupMma(ATOM, tile_a, tile_b)
+    accumulators = mma.accumulators()
+    mma(accumulators)  # four instructions, one for each 16 of K, committed as one group
+    mma.wait(0)  # now the accumulators may be read
+    for register, (row, column) in zip(accumulators.registers, accumulators.coordinates(), strict=True):
         with pd.if_((row < m) & (column < n)):
-            d[row * n + column] = value
+            d[row * n + column] = register
 
 
 def example_one_wgmma(rng):

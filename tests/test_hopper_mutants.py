@@ -30,13 +30,7 @@ LINES = {
             "", "race",
         ),
         "no barrier before the tensor cores read": ("    pd.ptx.bar.sync(0)\n", "", "race"),
-        "no fence before the products": (
-            "    pd.ptx.wgmma.fence.sync.aligned()  # the accumulators were written by other instructions\n", "", "unfenced-wgmma",
-        ),
-        "nobody waits for the products": (
-            "    pd.ptx.wgmma.wait_group.sync.aligned(0)  # now the accumulators may be read\n", "", "unwaited-wgmma",
-        ),
-        "the products are in no group": ("    pd.ptx.wgmma.commit_group.sync.aligned()\n", "", "unwaited-wgmma"),
+        "nobody waits for the products": ("    mma.wait(0)  # now the accumulators may be read\n", "", "unwaited-wgmma"),
     },
     "12_warp_specialised_gemm": {
         "nobody waits for the products": ("                mma.wait(0)\n", "", "unwaited-wgmma"),

@@ -21,7 +21,7 @@ from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.sm80.copies import Copies, matrix_copies
-from ptxdsl.kernels.sm80.mma import WarpMma
+from ptxdsl.kernels.sm80.mma import FragmentMma
 from ptxdsl.kernels.sm80.ring import CpAsyncRing, SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
@@ -52,7 +52,7 @@ def gemm_kernel(p: parameters(traits), *, traits: WarpTraits = USUAL) -> None:
 def compute(traits: WarpTraits, memory: SharedMemory, copies: Copies, walk: Walk) -> None:
     """Compute the tiles of a block, one after another, as its schedule assigns them."""
     ring = CpAsyncRing(traits.tiling.stages, traits.stage_bytes)
-    mma, epilogue = WarpMma(traits, memory), WarpEpilogue(traits, memory.staging)
+    mma, epilogue = FragmentMma(traits, memory), WarpEpilogue(traits, memory.staging)
     for work in walk.tiles(partial(start, ring, copies)):
         for output in walk.complete(work, multiply(ring, copies, mma, work.iterations)):
             epilogue(output)
@@ -68,7 +68,7 @@ def start(ring: CpAsyncRing, copies: Copies, work: WorkTile) -> None:
         copies.deposit(slot)
 
 
-def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index) -> TileAccumulators:
+def multiply(ring: CpAsyncRing, copies: Copies, mma: FragmentMma, iterations: Index) -> TileAccumulators:
     """Return the accumulators of a tile whose loads have started, after `iterations` steps along K; drain the ring.
     Each k step loads the fragments of the next and multiplies its own. All but the last load to the released slot."""
     accumulators = TileAccumulators(mma.layout)

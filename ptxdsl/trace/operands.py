@@ -77,20 +77,27 @@ class HeldAccumulators:
 
 
 def quad_rows(
-    registers: Sequence[Any], shape: tuple[int, int], warp: Any, first_row: Any = 0, first_column: int = 0
+    registers: Sequence[Any],
+    shape: tuple[int, int],
+    warp: Any,
+    first_row: Any = 0,
+    first_column: Any = 0,
+    block_rows: int = QUAD_ROWS,
 ) -> list[AccumulatorRow]:
-    """Return the rows of accumulators in the layout of wgmma: two of each 64 rows, shared by four lanes."""
+    """Return the rows of accumulators in the layout of wgmma, or of mma.sync with blocks of 16 rows: two of each block,
+    shared by four lanes.
+    """
     rows, columns = shape
-    each = columns // 2  # registers of a thread for 64 rows
+    each = columns // 2  # registers of a thread for a block
     with steps():
         top = warp * WARP_ROWS + laneid // QUAD + first_row
         column = laneid % QUAD * 2 + first_column
         held = []
-        for block, half in product(range(rows // QUAD_ROWS), range(2)):
+        for block, half in product(range(rows // block_rows), range(2)):
             numbers = [n for n in range(each) if n // 2 % 2 == half]
             offsets = tuple(n // QUAD * REGISTER_COLUMNS + n % 2 for n in numbers)
             kept = tuple(registers[block * each + n] for n in numbers)
-            held.append(AccumulatorRow(top + (block * QUAD_ROWS + half * ROWS_APART), column, offsets, kept))
+            held.append(AccumulatorRow(top + (block * block_rows + half * ROWS_APART), column, offsets, kept))
     return held
 
 
@@ -130,11 +137,8 @@ def stage_number(stage: Any, stages: int, noun: str = "an array") -> Any:
 
 def staged_operand(atom: Any, name: str, array: Any, transposed: bool, part: Any = 0) -> StagedOperand:
     """Derive an operand's descriptors from the layout of its array; `part` is its first part along M or N."""
-    if not isinstance(array, ArrayView) or array.layout is None or not array.space.startswith("shared"):
-        refuse(
-            f"operand {name.upper()} is an array in shared memory; found {shown(array)}", "such as `tensor.shared(4)`"
-        )
-    _check_element(atom, name, array)
+    check_array(name, array)
+    check_element(atom, name, array)
     inner = getattr(array.layout, "layout", array.layout)
     *outer, rows, columns = inner
     counts = [mode for mode in outer if mode.size > 1]
@@ -152,7 +156,15 @@ def staged_operand(atom: Any, name: str, array: Any, transposed: bool, part: Any
     return StagedOperand(shared, first, stages, apart // UNIT)
 
 
-def _check_element(atom: Any, name: str, array: ArrayView) -> None:
+def check_array(name: str, array: Any) -> None:
+    """Refuse an operand that is not an array in shared memory."""
+    if not isinstance(array, ArrayView) or array.layout is None or not array.space.startswith("shared"):
+        refuse(
+            f"operand {name.upper()} is an array in shared memory; found {shown(array)}", "such as `tensor.shared(4)`"
+        )
+
+
+def check_element(atom: Any, name: str, array: ArrayView) -> None:
     """Refuse elements of another width than the atom's, and other floats; integers may stand for any bits."""
     wanted, element = atom.input_type(name), array.element
     same = str(element) == wanted or (element is f32 and wanted == "tf32")

@@ -37,22 +37,25 @@ PAIRS = (0x5410, 0x1054), (0x7632, 0x3276)
 
 @public_class
 class Accumulators(HeldAccumulators):
-    """The accumulators of one warpgroup: C (rows, columns) in the registers of 128 threads, zero at the beginning.
+    """The accumulators of one warpgroup, or of one warp: C (rows, columns) in registers, zero at the beginning.
 
-    `registers` lists the accumulators of this thread, 64 rows after 64 rows, in the order of the instruction.
+    `registers` lists the accumulators of this thread, block after block of `block_rows`, in the order of the
+    instruction: blocks have 64 rows for wgmma, and 16 for mma.sync.
     """
 
-    def __init__(self, type: Type, shape: tuple[int, int], first_row: Any) -> None:
+    def __init__(
+        self, type: Type, shape: tuple[int, int], first_row: Any, first_column: Any = 0, block_rows: int = ROWS
+    ) -> None:
         zero = 0 if type.is_integer else 0.0
-        super().__init__(type, shape, [var(type, zero) for _ in range(shape[0] * shape[1] // WARPGROUP)])
-        self.first_row = first_row
+        super().__init__(type, shape, [var(type, zero) for _ in range(shape[0] * shape[1] // (2 * block_rows))])
+        self.first_row, self.first_column, self.block_rows = first_row, first_column, block_rows
 
     @public
     def rows(self) -> list[AccumulatorRow]:
         """Return the rows that this thread holds, each with its registers and their columns."""
         with steps():
-            warp: Any = (tid.x // WARP) % (WARPGROUP // WARP)
-            return quad_rows(self.registers, self.shape, warp, self.first_row)
+            warp: Any = (tid.x // WARP) % (WARPGROUP // WARP) if self.block_rows == ROWS else 0
+            return quad_rows(self.registers, self.shape, warp, self.first_row, self.first_column, self.block_rows)
 
     @public
     def as_a(
@@ -64,10 +67,11 @@ class Accumulators(HeldAccumulators):
         For types of 8 bits, lanes exchange columns, unless `in_order` is False. Then column 16g + 8h + 2t + b of the
         accumulators is at 16g + 4t + 2h + b of K, for h and b of 0 and 1, and B needs its K in that order.
         """
-        if self.type is not f32 or type not in CONVERTED or self.shape[0] != ROWS or self.shape[1] * type.bits % A_BITS:
+        (rows, columns), block = self.shape, self.block_rows
+        if self.type is not f32 or type not in CONVERTED or rows != block or columns * type.bits % A_BITS:
             refuse(
-                f"accumulators of {self.shape[0]}x{self.shape[1]} {self.type} as operand A of {type}",
-                "64 rows of f32 become bf16 or f16, 16 columns a K step, or e4m3 or e5m2, 32 columns a K step",
+                f"accumulators of {rows}x{columns} {self.type} as operand A of {type}",
+                f"{block} rows of f32 become bf16 or f16, 16 columns a K step, or e4m3 or e5m2, 32 columns a K step",
             )
         words: list[Any] = []
         for word in self._exchanged_words(type) if type.bits == 8 and in_order else self._words(type):
@@ -112,6 +116,18 @@ class Accumulators(HeldAccumulators):
                 ]
                 for selected in bytes_of:
                     yield operate("prmt.b32", *received, selected, type=b32)
+
+
+def check_accumulators(accumulators: Any, shape: tuple[int, int], block_rows: int) -> None:
+    """Refuse accumulators of another product."""
+    has_shape = isinstance(accumulators, Accumulators)
+    if not has_shape or (accumulators.shape, accumulators.block_rows) != (shape, block_rows):
+        held = "x".join(map(str, accumulators.shape)) if has_shape else shown(accumulators)
+        held += " of another instruction" * (has_shape and accumulators.shape == shape)
+        refuse(
+            f"the product has accumulators of {shape[0]}x{shape[1]}; found {held}",
+            "make them with `mma.accumulators()`",
+        )
 
 
 @public_class
@@ -188,13 +204,7 @@ class WarpgroupMma:
         `Accumulators.as_a` returned. If `accumulate`, a bool or predicate, is false, the previous contents of the
         accumulators are replaced. Call `wait` before the accumulators are read or the stages released.
         """
-        if not isinstance(accumulators, Accumulators) or accumulators.shape != (self.rows, self.columns):
-            is_shape = isinstance(accumulators, Accumulators)
-            held = "x".join(map(str, accumulators.shape)) if is_shape else shown(accumulators)
-            refuse(
-                f"the product has accumulators of {self.rows}x{self.columns}; found {held}",
-                "make them with `mma.accumulators()`",
-            )
+        check_accumulators(accumulators, (self.rows, self.columns), ROWS)
         emit("wgmma.fence.sync.aligned")
         with steps():
             of_a, of_b = (a if self._a is None else self._a.at(a)), self._b.at(b)

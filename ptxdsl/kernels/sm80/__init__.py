@@ -3,5 +3,5 @@
 - tiling, tile, traits: `WarpTiling`, tiles in shared memory, the traits
 - ring: `CpAsyncRing`, shared memory
 - copies, pixels: cp.async loads of matrices and of images
-- mma, fragments: `WarpMma`: ldmatrix and mma.sync
+- mma, fragments: `FragmentMma`: ldmatrix and mma.sync
 """

@@ -16,7 +16,7 @@ from ptxdsl.trace.value import Var
 ATOMS_N = 2  # of B that ldmatrix.x4 loads
 
 
-class WarpMma:
+class FragmentMma:
     """The tensor cores of a block. Fragments of one k step are multiplied while those of the next are loaded, in two
     sets of registers."""
 

@@ -509,15 +509,6 @@ class TestLists:
         with pytest.raises(LaunchError, match="`alpha` is 1e\\+39"):
             launched(1e39)
 
-    @pytest.mark.parametrize("k, attributes", [(64, [("PROGRAMMATIC_STREAM_SERIALIZATION", 1)]), (1 << 15, [])])
-    def test_lists_of_which_much_is_read_again_wait_for_an_empty_gpu(self, gpu, k, attributes):
-        config = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
-        shapes = ((512, k), (k, 1), 1 << 30), ((k, 1024), (1, k), 2 << 30), ((512, 1024), (1024, 1), 3 << 30)
-        a, b, out = ([Tensor(*shape, strides=strides, address=start)] for shape, strides, start in shapes)
-        for _ in range(2):
-            grouped_gemm(a, b, out=out, config=config)
-            assert gpu.launches[-1]["attributes"] == attributes
-
     def test_the_second_call_fills_no_parameters(self, gpu, monkeypatch):
         """But for streams whose workspace may be freed."""
         a, b, out = ([Tensor(64, 32) for _ in range(3)], [Tensor(32, 96) for _ in range(3)],

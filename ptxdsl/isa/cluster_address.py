@@ -30,7 +30,7 @@ def ranks_of(m: Step, address: np.ndarray) -> np.ndarray:
 
 
 def decoded(address: np.ndarray, own_rank: np.ndarray, pairs: bool) -> np.ndarray:
-    """Return the ranks in int64 addresses of threads in blocks of rank `own_rank`, in a kernel for CTA `pairs` or not."""
+    """Return the ranks in int64 addresses of threads in blocks of rank `own_rank`, of CTA pairs or not."""
     named = address >> RANK_BITS & RANKS
     here = own_rank.astype(np.int64) & ~np.int64(pairs) | named
     return np.where(named < FIRST_RANK, here, named - FIRST_RANK)

@@ -262,10 +262,12 @@ class BulkCopies(Observer):
         """Carry out the loads of some lanes."""
         left, landed = [], []
         for load, which in zip(self.loads, due, strict=True):
+            if which.all():
+                landed.append((load, True))
+                continue
             if which.any():
-                landed.append((load.part(which), bool(which.all())))
-            if not which.all():
-                left.append(load.part(~which))
+                landed.append((load.part(which), False))
+            left.append(load.part(~which))
         self.loads = left
         for load, last in landed:
             self._carry_out(x, load, last)

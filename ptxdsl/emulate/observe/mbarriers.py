@@ -11,7 +11,7 @@ import numpy as np
 
 from ...isa.step import INITIALISATION
 from ..memory.access import UPDATES, WRITES, Access, Observer, Origin
-from ..memory.regions import Region
+from ..memory.regions import CHUNK, Region
 from ..run.residents import Residents
 
 _OBJECT_BYTES = 8
@@ -29,7 +29,8 @@ class MbarrierObjects(Observer):
 
     def settle(self, residents: Residents) -> None:
         self.memory, self.origins = self.shared(), {}
-        self.live, self.invalid = np.zeros((2, len(self.memory.data) // _OBJECT_BYTES + 2), bool)
+        chunks = len(self.memory.data) // CHUNK + 1
+        self.live, self.invalid = np.zeros((2, chunks * CHUNK // _OBJECT_BYTES), bool)
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
         each, origins, live = self.memory.stride // _OBJECT_BYTES, self.origins, self.live
@@ -52,6 +53,8 @@ class MbarrierObjects(Observer):
         completes = access.asynchronous and access.kind == UPDATES  # bytes of a copy
         operates = access.ordering.proxy == "mbarrier" or completes
         wrong = self.invalid if operates and not begins else self.live
+        if access.size == CHUNK and not wrong.view(np.uint16).take(flat // CHUNK).any():
+            return
         first, last = flat[number] // _OBJECT_BYTES, (flat[number] + access.size - 1) // _OBJECT_BYTES
         which = wrong[first] | wrong[last]
         if which.any():

@@ -301,6 +301,10 @@ def test_a_clock_of_the_gpu_tells_long_from_short():
     few, many = np.zeros(64, np.float32), np.zeros(1 << 25, np.float32)
     handle = stored.compiled(driver.device(0).arch)
     short, long = (launch_shape(array.size // 32, 32) for array in (few, many))
-    with handle.on_copies(short, [few]) as brief, handle.on_copies(long, [many]) as lasting, GpuClock() as clock:
+    with (
+        handle.on_copies(short, [few]) as (brief, _),
+        handle.on_copies(long, [many]) as (lasting, _),
+        GpuClock() as clock,
+    ):
         times = at_rest(clock, [brief, lasting], rounds=3)
     assert 0 < 5 * times[0] < times[1] < 1e4

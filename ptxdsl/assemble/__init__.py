@@ -220,14 +220,16 @@ _HELP = (
 def _refusal(outcome: assemblers.Outcome, modules: Sequence[str], arch: str) -> AssembleError:
     """Return the error for a failed run: every error of the log, with the PTX and the Python line."""
     errors = assembler_log.errors(outcome.log) or [Remark("error", outcome.log.strip() or "no reason given")]
-    text = modules[outcome.module]
     prefix = f"module {outcome.module + 1}, " if len(modules) > 1 else ""
-    listing = "\n".join(_shown(remark, text, prefix) for remark in errors)
-    locations = [location for remark in errors if (location := _python_location(remark, text))]
     help = next((advice for part, advice in _HELP if part in errors[0].message), None)
-    return AssembleError(
-        f"the PTX does not assemble for {arch}:\n{listing}", at=locations[0] if locations else None, help=help
-    )
+    return _error(f"the PTX does not assemble for {arch}", errors, modules[outcome.module], help, prefix)
+
+
+def _error(message: str, remarks: Sequence[Remark], text: str, help: str | None, prefix: str = "") -> AssembleError:
+    """Return an error that lists remarks with their PTX lines, at the first Python line of these."""
+    listing = "\n".join(_shown(remark, text, prefix) for remark in remarks)
+    at = next((location for remark in remarks if (location := _python_location(remark, text))), None)
+    return AssembleError(f"{message}:\n{listing}", at=at, help=help)
 
 
 _LOSS_HELP = {
@@ -253,15 +255,10 @@ def _loss(losses: Sequence[WarpgroupLoss], modules: Sequence[str]) -> AssembleEr
     """Return the error for a kernel that the assembler had to change, for example by serialising wgmma."""
     text = modules[0] if len(modules) == 1 else ""
     remarks = [replace(loss.remark, line=assembler_log.loss_line(text, loss)) for loss in losses]
-    listing = "\n".join(_shown(remark, text, "") for remark in remarks)
-    locations = [location for remark in remarks if (location := _python_location(remark, text))]
     code = next((loss.code for loss in losses if loss.code not in _ADDED), losses[0].code)
     names = " and ".join(dict.fromkeys(f"`{loss.kernel}`" for loss in losses if loss.kernel)) or "a kernel"
-    return AssembleError(
-        f"the assembler changed {names}, which would run slower than written:\n{listing}",
-        at=locations[0] if locations else None,
-        help=_LOSS_HELP.get(code, _USED_EARLY),
-    )
+    message = f"the assembler changed {names}, which would run slower than written"
+    return _error(message, remarks, text, _LOSS_HELP.get(code, _USED_EARLY))
 
 
 _SPILLS = {
@@ -284,11 +281,7 @@ def _check_spills(kernels: Mapping[str, Resources], modules: Sequence[str]) -> N
         for text, (wanted, (fault, help)) in product(modules if spilled else (), _SPILLS.items()):
             if line := assembler_log.first_line(text, name, wanted):
                 remark = Remark("error", f"{spilled} bytes of registers per thread are spilled to memory", line)
-                raise AssembleError(
-                    f"`{name}` {fault}:\n{_shown(remark, text, '')}",
-                    at=_python_location(remark, text),
-                    help=f"{help}; or set PTXDSL_SPILLS=warn",
-                )
+                raise _error(f"`{name}` {fault}", [remark], text, f"{help}; or set PTXDSL_SPILLS=warn")
 
 
 def _shown(remark: Remark, text: str, prefix: str) -> str:

@@ -109,7 +109,7 @@ def measured_us(
         shape = launch_shape(example.grid, example.block, variant.shared_bytes(asked[0]), asked[1])
         overlap = bool(example.keywords.get("overlap"))
         handle = variant.compiled(gpu.arch)
-        with handle.on_copies(shape, example.arguments, overlap=overlap) as launch, GpuClock() as clock:
+        with handle.on_copies(shape, example.arguments, overlap=overlap) as (launch, _), GpuClock() as clock:
             (time,) = at_rest(clock, [launch])
     except Error as error:
         return None, error.message

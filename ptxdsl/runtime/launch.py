@@ -191,37 +191,34 @@ class Compiled:
         For tests and for PTXDSL_DEVICE=cuda. Raises LaunchError like a launch, and also if the kernel itself fails or
         `written` is unknown; the arrays are then unchanged.
         """
-        signature = self.signature
-        arguments = signature.flat(arguments)
-        if not signature.knows_written:
+        if not self.signature.knows_written:
             refuse(
-                f"cannot copy back the results of {signature.kernel}: the arrays that it writes are unknown",
+                f"cannot copy back the results of {self.signature.kernel}: the arrays that it writes are unknown",
                 "name them when loading the kernel: load(cubin, name, parameters, written={'y'})",
             )
         shape = launch_shape(grid, block, **options)
-        values = signature.check(arguments, HOST, may_overlap=overlap)
-        arrays = [array for _, array, _ in signature.arrays(values)]
-        with driver.on(device), copied(arrays) as copies:
-            self.on(device).launch(shape, _parameters(moved(values, copies)), 0)
-            call(f"running {signature.kernel}", driver.cuda.cuCtxSynchronize)
-            for copy, (_, array, is_written) in zip(copies, signature.arrays(values), strict=True):
+        with self.on_copies(shape, arguments, device=device, overlap=overlap) as (launch, copies):
+            launch()
+            call(f"running {self.signature.kernel}", driver.cuda.cuCtxSynchronize)
+            for copy, array, is_written in copies:
                 if copy is not None and is_written:
                     copy_back(copy, array)
 
     @contextmanager
     def on_copies(
         self, shape: Shape, arguments: Sequence[object], *, device: int = 0, overlap: bool = False
-    ) -> Iterator[Callable[[], None]]:
-        """Yield a function that launches the kernel repeatedly on copies of numpy arrays, for measurements.
+    ) -> Iterator[tuple[Callable[[], None], Sequence[tuple[int | None, Array, bool]]]]:
+        """Yield a function that launches the kernel on copies of numpy arrays, and the copies: the address, None for an
+        empty array, the numpy array, and True if the kernel writes it.
 
         The GPU's context is current in the body of the `with`. The numpy arrays do not change.
         """
         signature = self.signature
         values = signature.check(signature.flat(arguments), HOST, may_overlap=overlap)
-        arrays = [array for _, array, _ in signature.arrays(values)]
-        with driver.on(device), copied(arrays) as copies:
-            parameters = _parameters(moved(values, copies))
-            yield partial(self.on(device).launch, shape, parameters, 0)
+        arrays = [*signature.arrays(values)]
+        with driver.on(device), copied([array for _, array, _ in arrays]) as copies:
+            launch = partial(self.on(device).launch, shape, _parameters(moved(values, copies)), 0)
+            yield launch, [(copy, *each[1:]) for copy, each in zip(copies, arrays, strict=True)]
 
 
 def load(

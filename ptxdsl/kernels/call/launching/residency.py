@@ -11,6 +11,7 @@ from ptxdsl.driver import gpu_at
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.runtime.dispatch import target
+from ptxdsl.runtime.streams import current_stream
 from ptxdsl.schedule import blocks_per_multiprocessor
 
 EMULATED = 132  # multiprocessors, as of an H200
@@ -25,10 +26,8 @@ def stream_of(*operand: arrays.Array) -> tuple[int | None, int]:
     device = next((array.device for array in operand if array.device is not None), None)
     if device is None:
         device = next((_located(array.pointer) for array in operand if array.pointer), 0)
-    library = next(filter(None, (arrays.library_of(type(array.owner)) for array in operand)), None)
-    if library:
-        return device, library.current_stream(device)()
-    return device, next((array.stream for array in operand if array.stream is not None), 0)
+    libraries = [arrays.library_of(type(array.owner)) for array in operand]
+    return device, current_stream(libraries, operand, device)
 
 
 def _located(address: int) -> int:

@@ -1,4 +1,4 @@
-"""A candidate: a configuration with what the estimate needs of its kernel."""
+"""Candidates: configurations with the properties of their kernels that the estimate depends on."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ALONE = 1, 1  # a cluster of one block
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration. A multiprocessor holds `resident` of its blocks. An iteration loads `loaded` bytes of A and of B
-    through shared memory, and `fragments` bytes from there to registers. `slow` marks those of A and B whose rows are
-    not aligned, and load more slowly; `delay` is what an iteration takes longer, in microseconds."""
+    """A configuration with `resident` blocks per multiprocessor. An iteration loads `loaded` bytes of A and B into
+    shared memory, and `fragments` bytes from there to registers. `slow` is True for A and B if their rows are not
+    aligned, and load more slowly. `delay` is added to each iteration, in microseconds."""
 
     config: GemmConfig
     resident: int
@@ -34,7 +34,7 @@ class Candidate:
 
 
 def labelled(labels: str) -> tuple[GemmConfig, ...]:
-    """The configurations of the sm_80 path with these labels, separated by spaces."""
+    """Return the configurations of the sm_80 path with these labels, separated by spaces."""
     return tuple(_of_label(*each.split("/")) for each in labels.split())
 
 

@@ -1,4 +1,4 @@
-"""The facts that a choice depends on: sizes, types and layouts of a product, of groups of rows, or of a list.
+"""The facts that the selection depends on: sizes, types and layouts of a product, of groups of rows, or of a list.
 
 Sizes fall into shape classes, between which the best tiles hardly differ: one measured configuration serves a class. A
 class is named by its largest member. Extents are multiples of 16 (or 8) up to 256, and beyond that of an eighth of the
@@ -58,9 +58,9 @@ class ProductFacts(NamedTuple):
     @property
     def swapped(self) -> ProductFacts:
         """The facts of BᵀAᵀ, whose tiles are the transposes of those of AB."""
-        known, names = self.operands, {Side.A: Side.B, Side.B: Side.A}
-        rounded = names.get(known.rounded, Side.NONE)
-        operands = replace(known, a_major=known.b_major, b_major=known.a_major, rounded=rounded)
+        old, other = self.operands, {Side.A: Side.B, Side.B: Side.A}
+        rounded = other.get(old.rounded, Side.NONE)
+        operands = replace(old, a_major=old.b_major, b_major=old.a_major, rounded=rounded)
         return self._replace(m=self.n, n=self.m, operands=operands, split_lines=self.split_lines[::-1])
 
     @property
@@ -212,10 +212,10 @@ def class_name(facts: Facts, form: str = "") -> str:
         groups = facts.of_class
         return " ".join([form or "groups", *words, f"{groups.groups} of {_by((int(groups.rows), groups.n, groups.k))}"])
     words += ["unaligned"] if any(facts.split_lines) else []
-    known = facts.of_class
-    batches = [f"{known.batches} of"] if operands.is_batched else []
+    largest = facts.of_class
+    batches = [f"{largest.batches} of"] if operands.is_batched else []
     fused = [f"fused {len(operands.extras)}"] if facts.computes or operands.extras else []
-    return " ".join([*fused, facts.kind.value, *words, *batches, _by((known.m, known.n, known.k))])
+    return " ".join([*fused, facts.kind.value, *words, *batches, _by((largest.m, largest.n, largest.k))])
 
 
 def depth_of(operands: Operands) -> int:

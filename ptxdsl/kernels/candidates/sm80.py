@@ -1,6 +1,6 @@
-"""Candidates of the sm_80 path: short lists of tiles by types, loads and kernels, whole or with K shared by blocks.
+"""Candidates of the sm_80 path: short lists of tiles by type, load width and kernel, with and without a split of K.
 
-No candidate spills, also with the narrowest loads for which its list stands here.
+No candidate spills, even with the narrowest loads that its list is for.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f32, f64
 
 MOST_SLICES, LEAST_ITERATIONS = 32, 2  # blocks that share the K of a tile, and iterations of each
-LEAST_SCATTERED = 128 * 128  # elements of a tile from which blocks add up a share each, not the last block all
+LEAST_SCATTERED = 128 * 128  # elements of a tile: larger tiles are reduced by all blocks, smaller by the last block
 MOST_CONV_SLICES, LEAST_CONV_ITERATIONS, MOST_CONV_BLOCKS = 8, 4, 4
 LEAST_STREAMED = 8  # bytes of a load: narrower ones leave stream-K too few registers
-MOST_WAVES = 8  # of whole tiles, of which stream-K gains: of more the last wave is little
-# Blocks go down the columns of tiles where these have few rows: the order of ROWS_OF_EIGHT without its divisions
+MOST_WAVES = 8  # of whole tiles: with more, the last wave is too small a part for stream-K to gain
+# With few rows of tiles, blocks are ordered by columns: the order of ROWS_OF_EIGHT without its divisions
 FEW_ROWS, MOST_COLUMNS = ROWS_OF_EIGHT.rows, 65535
 
 LARGE, SQUARE, MEDIUM, SMALL = labelled("128x256x64/64x64/3 128x128x64/64x64/3 128x128x32/64x64/4 64x64x32/32x32/4")
@@ -57,11 +57,11 @@ CONVOLUTIONS = {  # by the bits of the inputs
     64: labelled("64x64x32/32x32/3"),
 }
 DEEP, TALL, NARROW, CUBE = CONVOLUTIONS[16]
-FOR_NARROW_LOADS = (NARROW, CUBE, *CONVOLUTIONS[64])  # the others have no registers left for many loads of a thread
+FOR_NARROW_LOADS = (NARROW, CUBE, *CONVOLUTIONS[64])  # the others lack registers for many loads per thread
 
 
 def of_products(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
-    """The list for loads of `width` bytes; 32-bit elements that are not contiguous along K are read one by one."""
+    """Return the list for loads of `width` bytes. 32-bit operands that are not K-major are loaded by element."""
     if inputs.bits == 16:
         return OF_HALVES if width >= 4 else OF_ODD_HALVES
     if inputs.bits == 8:
@@ -70,21 +70,22 @@ def of_products(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ..
 
 
 def of_groups(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
-    """The list for grouped products."""
+    """Return the list for grouped products."""
     if inputs.bits == 16:
         return GROUPED if width > 4 else OF_ODD_HALVES
     return of_products(inputs, width, along_k)
 
 
 def of_convolutions(inputs: Type, is_wide: bool) -> tuple[GemmConfig, ...]:
-    """The list for convolutions, whose images are loaded by 16 bytes where `is_wide`."""
-    known = CONVOLUTIONS[inputs.bits]
-    return known if is_wide else tuple(config for config in known if config in FOR_NARROW_LOADS)
+    """Return the list for convolutions, whose images are loaded by 16 bytes if `is_wide`."""
+    configs = CONVOLUTIONS[inputs.bits]
+    return configs if is_wide else tuple(config for config in configs if config in FOR_NARROW_LOADS)
 
 
 @lru_cache(maxsize=4096)
 def candidate(config: GemmConfig, inputs: Type, width: int = WIDEST, persistent: bool = False) -> Candidate:
-    """A candidate of the sm_80 path for operands of such a type, loaded by `width` bytes, and the usual output."""
+    """Return a candidate of the sm_80 path for operands of this type, loaded by `width` bytes, and the default
+    output."""
     traits = config.traits(Operands(inputs, outputs(inputs)[0]))
     m, n, k = config.tile
     row, warps = k * inputs.bytes, prod(traits.accumulators.warps)
@@ -97,24 +98,24 @@ def candidate(config: GemmConfig, inputs: Type, width: int = WIDEST, persistent:
 def candidates_of_products(
     facts: ProductFacts, arch: str, multiprocessors: int, scheduled: bool = False
 ) -> Iterator[Candidate]:
-    """The candidates of the sm_80 path: whole tiles, slices of K while all blocks are resident, and stream-K. With
-    `scheduled` the caller assigns tiles to blocks, and tiles leave room for what persistent blocks stage."""
+    """Yield the candidates of a product: whole tiles, slices of K while all blocks are resident, and stream-K. With
+    `scheduled`, the caller sets the schedule, and tiles leave shared memory for the staging of persistent blocks."""
     operands, (m, n) = facts.operands, facts[:2]
     inputs, width, along_k = operands.inputs, operands.narrowest, operands.a_major == operands.b_major is Major.K
-    known = [config for config in of_products(inputs, width, along_k) if _fits(config, inputs, arch, scheduled)]
-    least = min((config.tile for config in known), key=lambda tile: prod(tile[:2]))
+    configs = [config for config in of_products(inputs, width, along_k) if _fits(config, inputs, arch, scheduled)]
+    least = min((config.tile for config in configs), key=lambda tile: prod(tile[:2]))
     rows, columns = 2 * max(m, least[0]), 2 * max(n, least[1])
-    for config in known:
+    for config in configs:
         if config.tile[0] >= rows or config.tile[1] >= columns:
             continue
         whole = candidate(config, inputs, width)
         yield whole if scheduled else replace(whole, config=_in_columns(config, m, n))
         if not scheduled:
-            yield from _shared(whole, facts, multiprocessors, may_stream=width >= LEAST_STREAMED and along_k)
+            yield from _split(whole, facts, multiprocessors, may_stream=width >= LEAST_STREAMED and along_k)
 
 
-def _shared(whole: Candidate, facts: ProductFacts, multiprocessors: int, may_stream: bool) -> Iterator[Candidate]:
-    """Candidates whose blocks share the K of tiles."""
+def _split(whole: Candidate, facts: ProductFacts, multiprocessors: int, may_stream: bool) -> Iterator[Candidate]:
+    """Yield candidates that split the K of tiles."""
     config, tiles = whole.config, int(max(1, facts.tiles(whole.config.tile)))
     most = min(MOST_SLICES, ceil_div(facts.k, config.tile[2]) // LEAST_ITERATIONS)
     for slices in sorted({blocks * multiprocessors // tiles for blocks in range(1, whole.resident + 1)}):
@@ -131,7 +132,7 @@ def _shared(whole: Candidate, facts: ProductFacts, multiprocessors: int, may_str
 def candidates_of_convolutions(
     facts: ProductFacts, multiprocessors: int, is_wide: bool, split_k: int | None = None
 ) -> Iterator[Candidate]:
-    """The candidates of the sm_80 path for a convolution: whole tiles, or slices of K, `split_k` if it is given."""
+    """Yield the candidates of a convolution: whole tiles and slices of K, or `split_k` slices if it is given."""
     for config in of_convolutions(facts.operands.inputs, is_wide):
         tiles, iterations = facts.tiles(config.tile), ceil_div(facts.k, config.tile[2])
         for slices in [split_k] if split_k else range(1, MOST_CONV_SLICES + 1):
@@ -139,8 +140,8 @@ def candidates_of_convolutions(
                 slices * LEAST_CONV_ITERATIONS > iterations or slices * tiles > MOST_CONV_BLOCKS * multiprocessors
             )
             if split_k or slices == 1 or not is_short:
-                known = candidate(config, facts.operands.inputs, facts.operands.narrowest)
-                yield replace(known, config=replace(config, split_k=slices))
+                whole = candidate(config, facts.operands.inputs, facts.operands.narrowest)
+                yield replace(whole, config=replace(config, split_k=slices))
 
 
 @lru_cache(maxsize=4096)
@@ -153,6 +154,6 @@ def _fits(config: GemmConfig, inputs: Type, arch: str, scheduled: bool) -> bool:
 
 
 def _in_columns(config: GemmConfig, m: int, n: int) -> GemmConfig:
-    """The configuration in the order of IN_COLUMNS, if its grid has few rows of tiles."""
+    """Return the configuration with the order IN_COLUMNS if its grid has few rows of tiles."""
     rows, columns = ceil_div(m, config.tile[0]), ceil_div(n, config.tile[1])
     return replace(config, schedule=IN_COLUMNS) if rows <= FEW_ROWS and columns <= MOST_COLUMNS else config

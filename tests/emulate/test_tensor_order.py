@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ptxdsl import config
 from tests.emulate.support import clean
 from tests.emulate.tensor_kernels import global_words, launch, registers, source
 
@@ -243,6 +244,27 @@ def test_a_stage_is_refilled_by_a_thread_that_knows_of_the_commit():
 
     assert under("st.release.cta.shared.b32", "ld.acquire.cta.shared.b32") == []
     assert under("st.relaxed.cta.shared.b32", "ld.relaxed.cta.shared.b32") == ["race"]
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:1"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_stage_is_refilled_after_a_barrier_with_the_warp_that_issued_the_products(waits, schedule):
+    """Warp 1 waits for the commit and raises a flag without a release; then warp 0, which issued it, meets warp 2."""
+    flag = "add.u32 %r14, %r5, 4;\n@%p1 st.shared.b32 [%r14], 0;\n"
+    body = flag + PREPARED + mma() + commit() + (
+        "setp.eq.u32 %p7, %r2, 1; @%p7 bra ONE; @%p2 bra ZERO; setp.eq.u32 %p6, %r2, 2; @%p6 bra TWO; bra END;\n"
+        "ONE: " + wait(label="U") + "st.relaxed.cta.shared.b32 [%r14], 1; bra END;\n"
+        "ZERO: ld.relaxed.cta.shared.b32 %r15, [%r14]; setp.eq.u32 %p3, %r15, 1; @!%p3 bra ZERO;\n"
+        + wait(label="V") * waits + "bar.sync 1, 64; bra END;\n"
+        "TWO: bar.sync 1, 64; setp.eq.u32 %p6, %r1, 64; @%p6 st.shared.b32 [%r3], 0;\nEND: "
+    ) + SYNC + wait() + AFTER + LOAD + WAIT_LD + OUT  # fmt: skip
+    with config.using(schedule=schedule):
+        found = [(finding.kind, finding.message) for finding in run(body)[0].findings]
+    message = (
+        "st.shared.b32 writes s[0], read by the async proxy for warp 0 of block (0, 0, 0) with "
+        "tcgen05.mma.cta_group::1.kind::f16; these threads have not waited for the tcgen05.commit that covers it"
+    )
+    assert found == ([] if waits else [("race", message)])
 
 
 @pytest.mark.parametrize("waits", [True, False])

@@ -17,7 +17,7 @@ from .items import leaves_the_same, stores_the_same
 from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength, unit_of
 from .proxies import Proxies
 from .shadow import GENERIC, Shadow, SharedShadow, each_once
-from .stamps import LANE_MASK, LATEST, STAMP, TICK, are_crowds
+from .stamps import LANE_MASK, LATEST, STAMP, TICK, are_async, are_crowds
 from .telling import Conflict, Told, tell, tell_of_fence
 
 COPIES = (ASYNC, BULK_REDUCTION)  # the data of copies; mbarriers count their bytes with another ordering
@@ -29,7 +29,8 @@ Conflicts: TypeAlias = tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]
 class Checks:
     """Collects the conflicts of an access, in `conflicts` and `unfenced`, until they are reported.
 
-    With `is_strict` those in `unfenced` make a strict finding. `issued` is the stamp of the issue of stores that are
+    With `is_strict` those in `unfenced` make a strict finding. With `has_async_reads`, the async proxy read shared
+    memory for warps, of which the clocks of these say nothing. `issued` is the stamp of the issue of stores that are
     carried out now: later accesses, also by their own threads, do not precede them.
     """
 
@@ -37,7 +38,7 @@ class Checks:
         self.journal, self.clocks, self.proxies = journal, clocks, proxies
         self.conflicts: list[Conflicts] = []
         self.unfenced: list[Conflicts] = []
-        self.is_strict = False
+        self.is_strict = self.has_async_reads = False
         self.issued = STAMP.type(LATEST)
 
     def fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
@@ -132,6 +133,8 @@ class Checks:
         if stamps.shape[1] > 1:
             rows = np.broadcast_to(rows, stamps.shape)
         late: np.ndarray = stamps > np.minimum(self.clocks.limits(rows, warps), self.issued)
+        if self.has_async_reads:
+            late |= are_async(stamps)
         if not late.any():
             return None
         same_lane = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])

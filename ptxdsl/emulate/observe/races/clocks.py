@@ -16,7 +16,7 @@ import numpy as np
 
 from ...run.residents import WARP, Residents
 from .crowds import Crowds
-from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, LATEST, STAMP, TICK, are_several
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, LATEST, STAMP, TICK, are_async, are_several
 
 Key = TypeVar("Key")
 Known = TypeVar("Known")
@@ -75,6 +75,7 @@ class Message:
             covered[~landed] = self.knows(warps[~landed], stamps[~landed], reads, crowds)
             return covered
         covered = self.warps[warps] >= stamps
+        covered &= ~are_async(stamps)
         if self.threads:
             crowded = ~covered & are_several(stamps)
             single = np.flatnonzero(~covered & ~crowded)

@@ -54,7 +54,7 @@ from .proxies import Proxies
 from .recent import Recent, RecentAccess
 from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, WarpReads, Words, gather
 from .sources import Sources, holders
-from .stamps import LANDED, SEVERAL, STAMP, TICK, stamps_of
+from .stamps import LANDED, SEVERAL, STAMP, TICK, are_async, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
 
 _WINDOW = (1 << 40) - 1
@@ -192,7 +192,7 @@ class Races(Observer):
         if self.recent is not None and self.recent.is_disturbed(access, accesses, self.clocks.floor):
             self._settle_recent()
         late = shadow.has_landings or shadow.newest_write > self.clocks.floor
-        read = writes and (shadow.remote is not None or shadow.newest_read > self.clocks.floor)
+        read = writes and bool(self.checks.has_async_reads or shadow.remote or shadow.newest_read > self.clocks.floor)
         if shadow.pages is None or not (late or read or fences):
             return Doubts(ALL if late else None, ALL if read else None)
         return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), accesses.flat, writes, fences)
@@ -301,7 +301,8 @@ class Races(Observer):
 
     def _check_shared_readers(self, access: Access, everyone: Accessors) -> None:
         """Check a write against the reads of all warps of the block."""
-        who = self._late(everyone, self.shared.readers, self.shared.latest_reads_of(everyone.words))
+        has_async_reads, latest = self.checks.has_async_reads, self.shared.latest_reads_of(everyone.words)
+        who = everyone if has_async_reads else self._late(everyone, self.shared.readers, latest)
         if who is None:
             return
         self.behind.check(access, who, self.shared, READS)
@@ -310,7 +311,7 @@ class Races(Observer):
         for warp in range(r.warps):
             stamps = self.shared.readers.take(self.shared.reads_of(who.words, warp))
             known = np.minimum(self.clocks.seen[who.rows, r.rank[home] * r.warps + warp], self.checks.issued)
-            if (stamps > known[:, np.newaxis]).any():
+            if (stamps > known[:, np.newaxis]).any() or (has_async_reads and are_async(stamps).any()):
                 number = (r.ordinals[home] * r.warps + warp).astype(STAMP)[:, np.newaxis]
                 self.checks.earlier(access, who, stamps, np.broadcast_to(number, stamps.shape), READS)
 

@@ -186,7 +186,7 @@ class Knowledge:
     def async_reads(self) -> np.ndarray:
         """Return the stamps up to which reads of the async proxy for warps are known, (slots, warps of a cluster)."""
         c = self.clocks
-        table = c.seen[self.rows]
+        table = np.zeros((len(self.rows), c.width), STAMP)
         for number, row, message in self._messages:
             first = int(c.cluster[row]) * c.width
             known = [message.threads.get(thread_number(first + warp, ASYNC_LANE), 0) for warp in range(c.width)]

@@ -17,7 +17,7 @@ LANE_MASK = np.uint32(TICK - 1)
 STAMP = np.dtype(np.uint32)
 LATEST = (1 << 32) - 4 * TICK  # the clock begins anew when it comes here
 NEVER = np.uint32(0)
-ASYNC_LANE = 62  # of reads that the async proxy made for a warp
+ASYNC_LANE = 62  # of reads that the async proxy made for a warp, which only the mbarrier of a commit makes known
 LANDED = np.uint32(1 << 31)  # numbers of warps from here on stand for the bulk copies that complete at an mbarrier
 LANDINGS = 32  # mbarriers of a block that are told apart; those beyond share the last number
 
@@ -33,6 +33,12 @@ def are_several(stamps: np.ndarray) -> np.ndarray:
     """Return which stamps stand for more than one lane."""
     lanes = stamps & LANE_MASK
     return (lanes >= WARP) & (lanes != ASYNC_LANE)
+
+
+def are_async(stamps: np.ndarray) -> np.ndarray:
+    """Return which stamps are those of reads that the async proxy made for a warp."""
+    result: np.ndarray = stamps & LANE_MASK == ASYNC_LANE
+    return result
 
 
 def are_crowds(stamps: np.ndarray) -> np.ndarray:

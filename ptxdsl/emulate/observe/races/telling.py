@@ -91,7 +91,7 @@ def _thread(residents: Residents, warp: int, lane: int) -> str:
     """Return a thread as text, by its warp of the grid and its lane, or several threads of that warp."""
     ordinal, number = divmod(warp, residents.warps)
     if lane == ASYNC_LANE:
-        return f"a copy that warp {number} of block {residents.numbered(ordinal, 0).block_text} began"
+        return f"the async proxy for warp {number} of block {residents.numbered(ordinal, 0).block_text}"
     if lane >= WARP:
         return f"threads of warp {number} of block {residents.numbered(ordinal, 0).block_text}"
     return str(residents.numbered(ordinal, number * WARP + lane))
@@ -241,6 +241,8 @@ def tell_of_map(conflict: Conflict, which: np.ndarray, released: bool) -> None:
 def _reason(conflict: Conflict) -> str:
     if conflict.landed and conflict.same_cluster:
         return "the thread has not waited on the mbarrier where the copy completes"
+    if conflict.earlier_lane == ASYNC_LANE:
+        return "these threads have not waited for the tcgen05.commit that covers it"
     if _differ(conflict):
         sizes = f"{conflict.access.unit} and {conflict.earlier.unit} bytes"
         return f"the two access {sizes}, so that neither is atomic to the other"
@@ -286,6 +288,8 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     first, second = line_of(earlier.origin.location), line_of(access.by.origin.location)
     if conflict.landed and conflict.same_cluster:
         return f"wait with mbarrier.try_wait for the phase that the copy completes, before {second}"
+    if conflict.earlier_lane == ASYNC_LANE:
+        return f"wait for the phase of the mbarrier of that tcgen05.commit (mbarrier.try_wait), before {second}"
     if _differ(conflict):
         return "access it with the same size everywhere, or order the two by a barrier"
     if _is_mixed(conflict):

@@ -335,6 +335,7 @@ class TensorOrder:
         """
         races = self.races
         now = races.note(Told(origin, READS, ASYNC))
+        races.checks.has_async_reads = True
         shadow, rows = races.shared, lanes // WARP
         shadow.newest_read = now | SEVERAL
         if shadow.pages is not None:

@@ -34,7 +34,7 @@ ELSEWHERE = {
 
 @pd.kernel(arch="sm_90a", reqntid=lambda traits: traits.threads)
 def attention_kernel(p: parameters(traits), *, traits: AttentionTraits = DEFAULT) -> None:
-    """Compute one tile of queries of one head; the grid is (tiles of queries, heads, batches)."""
+    """Compute one tile of queries of one head; the grid is (tiles of queries x band, heads / band, batches)."""
     stages, consumers = traits.config.stages, traits.consumers * WARPGROUP
     queries, keys, values = p.q.shared(), p.k.shared(stages), p.v.shared(stages)
     staging = queries  # of the output
@@ -83,7 +83,8 @@ def load(p: Any, tile: AttentionTile, arrays: Sequence[Any], rings: Sequence[pd.
 
 def heads_of(p: Any, tile: AttentionTile) -> tuple[Any, Any]:
     """Return the numbers of the head and of its key head among those of all batches."""
-    return pd.ctaid.z * pd.nctaid.y + tile.head, pd.ctaid.z * (pd.nctaid.y // p.group) + tile.kv_head
+    heads = pd.nctaid.y * p.band
+    return pd.ctaid.z * heads + tile.head, pd.ctaid.z * (heads // p.group) + tile.kv_head
 
 
 def attend(

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any, cast
 
 import ptxdsl as pd
-from ptxdsl import f32, u32
+from ptxdsl import f32, s32, u32
 from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.kernels.attention import ELSEWHERE
 from ptxdsl.kernels.call.call import flag
 from ptxdsl.kernels.flash.backward import (
-    KEY_TILE,
-    QUERY_TILE,
+    KEY_TILES,
+    QUERY_TILES,
     BackwardTraits,
     KeyTile,
     backward_parameters,
@@ -34,12 +34,12 @@ from ptxdsl.kernels.flash.traits import ROWS, WARPGROUP
 
 CONSUMERS = 2 * WARPGROUP
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-OWNS_QUERIES, OWNS_KEYS = BackwardTraits(config=QUERY_TILE), BackwardTraits(config=KEY_TILE)
+OWNS_QUERIES, OWNS_KEYS = BackwardTraits(config=QUERY_TILES[128]), BackwardTraits(config=KEY_TILES[128])
 
 
 @pd.kernel(arch="sm_90a", reqntid=CONSUMERS + WARPGROUP)
 def dq_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_QUERIES) -> None:
-    """Compute dq of one tile of queries of one head; the grid is (tiles of queries, heads, batches)."""
+    """Compute dq of one tile of queries of one head; the grid is (tiles of queries x band, heads / band, batches)."""
     stages = traits.config.stages
     queries, douts, keys, values = p.q.shared(), p.dout.shared(), p.k.shared(stages), p.v.shared(stages)
     begun = pd.Ring(1, stage_bytes=p.q.bytes + p.dout.bytes, consumers=CONSUMERS, each="warpgroup")
@@ -85,12 +85,16 @@ def differentiate_queries(
         [[value] * len(row.registers) for value, row in zip([pd.var(f32, array[i]) for i in at], rows, strict=True)]
         for array in (p.lse, p.delta)
     )
-    begun.wait()
-    for number in pd.range(tile.begin, tile.end, unroll=1):
-        slot = ring.wait()
+    slot = pd.var(u32, 0)
+
+    def begin() -> None:
+        """Begin the products of the next tile of keys."""
+        slot.set(ring.wait().index)
         qk(scores, 0, slot, accumulate=False)
         ov(products, 0, slot, accumulate=False)
-        qk.wait(1)
+
+    def visit(number: Any, begins_next: bool = False) -> None:
+        """Add a tile's part of dq, while the products of the next tile are computed if they begin here."""
         if traits.is_capped:
             ov.wait(0)
             cap(rows, products, delta, p.cap)
@@ -101,8 +105,25 @@ def differentiate_queries(
         ov.wait(0)
         multiply(rows, products, None if traits.is_capped else delta)
         sk(dq, scores.as_a(traits.dtype), slot)
-        sk.wait(0)
+        if begins_next:
+            begin()
+        sk.wait(2 if begins_next else 0)
         ring.release()
+
+    begun.wait()
+    if traits.is_pipelined:
+        with pd.if_(tile.end > tile.begin):
+            begin()
+            qk.wait(1)
+            for number in pd.range(tile.begin, tile.end - 1, unroll=1):
+                visit(number, begins_next=True)
+                qk.wait(1)
+            visit(tile.end - 1)
+    else:
+        for number in pd.range(tile.begin, tile.end, unroll=1):
+            begin()
+            qk.wait(1)
+            visit(number)
     for value in dq.registers:
         value *= p.factor
     return dq
@@ -110,7 +131,8 @@ def differentiate_queries(
 
 @pd.kernel(arch="sm_90a", reqntid=CONSUMERS + WARPGROUP)
 def dkv_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_KEYS) -> None:
-    """Compute dk and dv of one tile of keys of one key head; the grid is (tiles of keys, key heads, batches)."""
+    """Compute dk and dv of one tile of keys of one key head; the grid is (tiles of keys x band, key heads / band,
+    batches)."""
     stages, count = traits.config.stages, traits.config.queries
     keys, values, queries, douts = p.k.shared(), p.v.shared(), p.q.shared(stages), p.dout.shared(stages)
     statistics = pd.shared(f32, (stages, 2, count), align=128)
@@ -147,11 +169,15 @@ def dkv_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_
             store_tile(accumulators, staging, consumer.index * ROWS, traits.dtype, out, strides[2], extent)
 
 
-def visited(p: Any, tile: KeyTile) -> Any:
-    """Loop over the (query head, number of a tile of queries) that a tile of keys visits."""
-    for member in pd.range(p.group, unroll=1):
-        for number in pd.range(tile.begin, tile.end, unroll=1):
-            yield tile.kv_head * p.group + member, number
+def visited(p: Any, tile: KeyTile, but_last: bool = False) -> Any:
+    """Loop over the (query head, number of a tile of queries) that a tile of keys visits, or over all but the last."""
+    head, number = pd.var(u32, tile.kv_head * p.group), pd.var(s32, tile.begin)
+    for _ in pd.range((tile.end - tile.begin) * p.group.to(s32) - but_last, unroll=1):
+        yield head.value, number.value
+        number += 1
+        is_next_head = number == tile.end
+        number.set(pd.select(is_next_head, tile.begin, number))
+        head.set(pd.select(is_next_head, head + 1, head))
 
 
 def differentiate_keys(
@@ -167,45 +193,89 @@ def differentiate_keys(
 
     Add to dq too if it is given.
     """
-    (keys, values, queries, douts, statistics), traits = arrays, tile.traits
-    kq = pd.WarpgroupMma(traits.atom, keys, queries, first_row=first_row)
-    vo = pd.WarpgroupMma(traits.atom, values, douts, first_row=first_row)
-    sq = pd.WarpgroupMma(traits.output_atom, b=queries, b_transposed=True, first_row=first_row)
-    wo = pd.WarpgroupMma(traits.output_atom, b=douts, b_transposed=True, first_row=first_row)
-    scores, products, dk, dv = (mma.accumulators() for mma in (kq, vo, sq, wo))
-    rows = scores.rows()
+    visit = KeyGradients(p, tile, arrays, ring, first_row)
     begun.wait()
-    for head, number in visited(p, tile):
-        slot = ring.wait()
-        kq(scores, 0, slot, accumulate=False)
-        vo(products, 0, slot, accumulate=False)
-        kq.wait(1)
+    if tile.traits.is_pipelined:
+        with pd.if_(tile.end > tile.begin):
+            visit.begin()
+            for _, number in visited(p, tile, but_last=True):
+                visit.differentiate(number)
+                visit.begin_next()
+            visit.differentiate(tile.end - 1)
+            visit.end()
+    else:
+        for head, number in visited(p, tile):
+            visit.begin()
+            shifted = visit.differentiate(number)
+            if dq:
+                dq.begin(shifted)
+            visit.end(1 if dq else 0)
+            if dq:
+                dq.add(head, number)
+    if dq:
+        dq.meet()  # the keys are read no more
+    for value in visit.dk.registers:
+        value *= p.factor
+    return visit.dk, visit.dv
+
+
+class KeyGradients:
+    """The products of a consumer warpgroup that owns 64 keys, for one tile of queries after another."""
+
+    def __init__(self, p: Any, tile: KeyTile, arrays: tuple[Any, ...], ring: pd.Ring, first_row: Any) -> None:
+        keys, values, queries, douts, self.statistics = arrays
+        self.p, self.tile, self.ring, self.slot = p, tile, ring, pd.var(u32, 0)
+        traits = tile.traits
+        self.kq = pd.WarpgroupMma(traits.atom, keys, queries, first_row=first_row)
+        self.vo = pd.WarpgroupMma(traits.atom, values, douts, first_row=first_row)
+        self.sq = pd.WarpgroupMma(traits.output_atom, b=queries, b_transposed=True, first_row=first_row)
+        self.wo = pd.WarpgroupMma(traits.output_atom, b=douts, b_transposed=True, first_row=first_row)
+        self.scores, self.products = self.kq.accumulators(), self.vo.accumulators()
+        self.dk, self.dv = self.sq.accumulators(), self.wo.accumulators()
+        self.rows = self.scores.rows()
+
+    def begin(self) -> None:
+        """Wait for a tile and compute its scores, while the products of its gradients begin."""
+        self.slot.set(self.ring.wait().index)
+        self.kq(self.scores, 0, self.slot, accumulate=False)
+        self.vo(self.products, 0, self.slot, accumulate=False)
+        self.kq.wait(1)
+
+    def begin_next(self) -> None:
+        """Do the same for the next tile, while the last product of this one is computed; then release this one."""
+        self.slot.set(self.ring.wait().index)
+        self.kq(self.scores, 0, self.slot, accumulate=False)
+        self.end(1)
+        self.vo(self.products, 0, self.slot, accumulate=False)
+        self.kq.wait(1)
+
+    def differentiate(self, number: Any) -> Any:
+        """Add to dv, begin to add to dk, and return the gradients of the scores of a tile as operand A."""
+        tile, rows, traits, stage = self.tile, self.rows, self.tile.traits, self.slot.value
         if traits.is_capped:
-            vo.wait(0)
-            cap(rows, products, of_columns(statistics, slot.index, 1, rows), p.cap)
+            self.vo.wait(0)
+            cap(rows, self.products, of_columns(self.statistics, stage, 1, rows), self.p.cap)
         partial = tile.is_partial(number)
         if partial is not None:
             with pd.if_(partial):
                 for row in rows:
                     hide(row, *tile.limits(row, number))
-        weigh(rows, of_columns(statistics, slot.index, 0, rows), p.scale)
-        wo(dv, scores.as_a(traits.dtype), slot)
-        wo.wait(1)
-        multiply(rows, products, None if traits.is_capped else of_columns(statistics, slot.index, 1, rows))
-        shifted = scores.as_a(traits.dtype)
-        sq(dk, shifted, slot)
-        if dq:
-            dq.begin(shifted)
-        sq.wait(1 if dq else 0)
+        weigh(rows, of_columns(self.statistics, stage, 0, rows), self.p.scale)
+        if traits.is_pipelined:
+            self.vo.wait(0)
+        self.wo(self.dv, self.scores.as_a(traits.dtype), stage)
+        if not traits.is_pipelined:
+            self.wo.wait(1)
+        multiply(rows, self.products, None if traits.is_capped else of_columns(self.statistics, stage, 1, rows))
+        shifted = self.scores.as_a(traits.dtype)
+        self.sq(self.dk, shifted, stage)
+        return shifted
+
+    def end(self, begun: int = 0) -> None:
+        """Wait for all products but the last `begun`, and release the tile that they read."""
+        self.sq.wait(begun)
         pd.ptx.bar.warp.sync(0xFFFFFFFF)
-        ring.release()
-        if dq:
-            dq.add(head, number)
-    if dq:
-        dq.meet()  # the keys are read no more
-    for value in dk.registers:
-        value *= p.factor
-    return dk, dv
+        self.ring.release()
 
 
 def cap(rows: Any, products: Any, delta: Any, factor: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.attention import attention, attention_varlen
 from ptxdsl.kernels.attention_backward import attention_backward, dkv_kernel, dq_kernel
-from ptxdsl.kernels.flash.backward import KEY_TILE, QUERY_TILE, BackwardTraits
+from ptxdsl.kernels.flash.backward import ADDING_TILE, KEY_TILES, QUERY_TILES, BackwardTraits
 from ptxdsl.types import bf16
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_attention import F16, TOLERANCE, reference
@@ -142,11 +142,13 @@ def check_packed(name, case, rng):
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("capped", [False, True])
 @pytest.mark.parametrize(
-    "kernel, config, adds_dq",
-    [(dq_kernel, QUERY_TILE, False), (dkv_kernel, KEY_TILE, False), (dkv_kernel, KEY_TILE, True)],
-)
-def test_all_stays_in_registers(kernel, config, adds_dq, capped):
-    traits = BackwardTraits(bf16, 128, 128, config, (True, True), capped, is_packed=True, adds_dq=adds_dq)
+    "kernel, config, head, adds_dq",
+    [(dq_kernel, QUERY_TILES[64], 64, False), (dq_kernel, QUERY_TILES[128], 128, False),
+     (dkv_kernel, KEY_TILES[64], 64, False), (dkv_kernel, KEY_TILES[128], 128, False),
+     (dkv_kernel, ADDING_TILE, 128, True)],
+)  # fmt: skip
+def test_all_stays_in_registers(kernel, config, head, adds_dq, capped):
+    traits = BackwardTraits(bf16, head, head, config, (True, True), capped, is_packed=True, adds_dq=adds_dq)
     check_no_spill(kernel, traits)
     assert kernel.cubin("sm_90a", traits=traits).warnings == ()
 

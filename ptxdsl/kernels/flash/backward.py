@@ -8,28 +8,41 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
-from ptxdsl.kernels.flash.tile import find_sequence, sequence_rows
+from ptxdsl.kernels.flash.tile import find_sequence, sequence_rows, tile_of_block
 from ptxdsl.kernels.flash.traits import AttentionConfig, AttentionTraits
 from ptxdsl.types import Type, bf16, s32, s64
 
-QUERY_TILE = AttentionConfig(queries=128, keys=64, stages=2)  # for the gradient of q
-KEY_TILE = AttentionConfig(queries=64, keys=128, stages=2)  # for those of k and v
+QUERY_TILES = {64: AttentionConfig(128, 128, 3), 128: AttentionConfig(128, 64, 2)}
+"""The configuration of the kernel whose blocks own queries, by D, measured on an H200 at 16,384 queries and keys."""
+
+KEY_TILES = {64: AttentionConfig(96, 128, 3), 128: AttentionConfig(64, 128, 3)}
+"""The configuration of the kernel whose blocks own keys."""
+
+ADDING_TILE = AttentionConfig(64, 128, 2)  # of the same kernel, if it adds to the gradient of q too
 
 
 @dataclass(frozen=True)
 class BackwardTraits(AttentionTraits):
-    """The compile-time properties of a gradient kernel: with QUERY_TILE its blocks own queries, with KEY_TILE keys.
+    """The compile-time properties of a gradient kernel: with QUERY_TILES its blocks own queries, with KEY_TILES keys.
 
     With `adds_dq`, blocks that own keys add to the gradient of q too, by atomic additions.
     """
 
     dtype: Type = bf16
-    config: AttentionConfig = QUERY_TILE
+    config: AttentionConfig = QUERY_TILES[128]
     adds_dq: bool = False
 
     @property
     def consumers(self) -> int:
         return 2
+
+    @property
+    def is_pipelined(self) -> bool:
+        """True if the scores of a tile are computed while the gradients of the tile before are: two such products take
+        registers that soft caps and the gradient of q need, and with D = 128 they delay the kernel that owns queries.
+        """
+        owns_keys = self.config.queries < self.config.keys
+        return not (self.is_capped or self.adds_dq) and (owns_keys or self.head == 64)
 
     @property
     def atom(self) -> str:
@@ -44,7 +57,7 @@ def backward_parameters(traits: BackwardTraits) -> Any:
     `lse` (in exponents of 2) and `delta` have `padded` rows a head: the rows after the last query have an lse of
     infinity, so that their weights are 0. `outputs` are dq, or dk and dv; `strides` count their elements between
     batches, heads and rows. `factor` is the scale of the scores, `scale` the same times log2(e); `extents`, `cap` and
-    `scale` of capped scores are those of `traits.parameters`. `sums` are those of `QueryGradient`.
+    `scale` of capped scores, and `band`, are those of `traits.parameters`. `sums` are those of `QueryGradient`.
     """
     config = traits.config
     return pd.Parameters.of(
@@ -61,6 +74,7 @@ def backward_parameters(traits: BackwardTraits) -> Any:
         extents=s32[2],
         heads=u32,
         group=u32,
+        band=u32,
         window=s32[2],
         scale=f32,
         factor=f32,
@@ -77,10 +91,11 @@ class KeyTile:
     """
 
     def __init__(self, p: Any, traits: BackwardTraits) -> None:
-        self.traits, self.kv_head, self.batch = traits, pd.ctaid.y, pd.ctaid.z
+        self.traits, self.batch = traits, pd.ctaid.z
+        number: Any
+        number, self.kv_head, _ = tile_of_block(p)
         self.q_start: Any = 0
         self.k_start: Any = 0
-        number: Any = pd.ctaid.x
         (self.m, self.n), config = p.extents, traits.config
         if traits.is_packed:
             self.sequence, number = find_sequence(number, p.k_offsets, p.extents[0], config.keys)

@@ -24,7 +24,7 @@ from ptxdsl.kernels.flash.problem import (
     strides,
     window_of,
 )
-from ptxdsl.kernels.flash.traits import CONFIGS, ROWS, AttentionConfig, AttentionTraits, parameters
+from ptxdsl.kernels.flash.traits import CONFIGS, ROWS, AttentionConfig, AttentionTraits, band_of, parameters
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import f32
 
@@ -143,5 +143,7 @@ class AttentionCall(CheckedCall):
             lse_strides=(heads * rows, rows), group=heads // kv_heads, extents=(problem.sequences or rows, keys),
             window=self.window, scale=(self.softcap or self.scale) * LOG2_E, **named,
         )  # fmt: skip
-        grid = -(-rows // traits.config.queries) + problem.sequences, heads, batch
+        tiles = -(-rows // traits.config.queries) + problem.sequences
+        band = band_of(traits, heads, heads // kv_heads, 2 * keys * (traits.head + traits.value_head))
+        fields["band"], grid = band, (tiles * band, heads // band, batch)
         return planned(self.kernel, grid, traits.threads, parameters(traits), {"traits": traits}, fields)

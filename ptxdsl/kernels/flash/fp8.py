@@ -20,7 +20,7 @@ from ptxdsl.kernels.flash.problem import (
     problem_of,
     scale_of,
 )
-from ptxdsl.kernels.flash.traits import SCALED_CONFIGS, AttentionTraits, parameters
+from ptxdsl.kernels.flash.traits import SCALED_CONFIGS, AttentionTraits, band_of, parameters
 from ptxdsl.types import bf16, e4m3, f16
 
 PADDED = 128  # the keys of the transposed values are a multiple of this
@@ -78,7 +78,8 @@ class Fp8Call(CheckedCall):
             out_strides=output.array.strides[:3], lse_strides=(heads * rows, rows), extents=(rows, keys),
             group=heads // kv_heads, window=self.window, scale=self.scale * LOG2_E,
         )  # fmt: skip
-        grid = -(-rows // traits.config.queries), heads, batch
+        band = band_of(traits, heads, heads // kv_heads, keys * (problem.head + columns))
+        fields["band"], grid = band, (-(-rows // traits.config.queries) * band, heads // band, batch)
         definition, constants = parameters(traits), {"traits": traits}
         return planned(kernel, grid, traits.threads, definition, constants, fields, before=before)
 

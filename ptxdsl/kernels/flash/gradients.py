@@ -9,8 +9,9 @@ from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument
 from ptxdsl.kernels.flash.backward import (
-    KEY_TILE,
-    QUERY_TILE,
+    ADDING_TILE,
+    KEY_TILES,
+    QUERY_TILES,
     BackwardTraits,
     backward_parameters,
 )
@@ -27,7 +28,7 @@ from ptxdsl.kernels.flash.problem import (
     strides,
 )
 from ptxdsl.kernels.flash.statistics import BLOCK_ROWS, PADDED, statistics_parameters
-from ptxdsl.kernels.flash.traits import WARPGROUP
+from ptxdsl.kernels.flash.traits import WARPGROUP, band_of
 from ptxdsl.types import f32
 
 HEADS = (64, 128)
@@ -58,13 +59,12 @@ class BackwardCall(CheckedCall):
             allocated(name, owner, problem.q, statistics_shape(problem), f32)
             for name, owner in (("lse2", lse2), ("delta", delta))
         ]
-        dims, is_packed = (problem.head, problem.head), problem.offsets is not None
+        head, is_packed = problem.head, problem.offsets is not None
+        adds_dq = head == ADDED_HEAD and not is_deterministic
         self.of_queries, self.of_keys = (
-            BackwardTraits(problem.q.type, *dims, config, bounds, self.cap > 0, is_packed, adds_dq=adds_dq)
-            for config, adds_dq in (
-                (QUERY_TILE, False), (KEY_TILE, problem.head == ADDED_HEAD and not is_deterministic)
-            )
-        )  # fmt: skip
+            BackwardTraits(problem.q.type, head, head, config, bounds, self.cap > 0, is_packed, adds_dq=adds)
+            for config, adds in ((QUERY_TILES[head], False), (ADDING_TILE if adds_dq else KEY_TILES[head], adds_dq))
+        )
         self.out = tuple(result.owner for result in self.results)
 
     def plan(self, config: Any, copied: str = "") -> LaunchPlan | None:
@@ -74,15 +74,15 @@ class BackwardCall(CheckedCall):
             for result in self.out:
                 result[...] = 0
             return None
-        (_, heads, rows, _), (kv_heads, keys), (dq, dk, dv) = self.problem.shape, self.problem.keys, self.results
         statistics, of_queries, of_both, converting = self.kernels
+        dq, dk, dv = self.results
         fields = self._fields()
         plan = self._plan_of_statistics(statistics, fields.get("sums"))
         if not self.of_keys.adds_dq:
-            plan = self._plan(of_queries, self.of_queries, (rows, QUERY_TILE.queries, heads), fields, (dq, dq), plan)
-        plan = self._plan(of_both, self.of_keys, (keys, KEY_TILE.keys, kv_heads), fields, (dk, dv), plan)
+            plan = self._plan(of_queries, self.of_queries, fields, (dq, dq), plan)
+        plan = self._plan(of_both, self.of_keys, fields, (dk, dv), plan)
         if self.of_keys.adds_dq:
-            plan = self._plan(converting, self.of_keys, (rows, KEY_TILE.queries, heads), fields, (dq, dq), plan)
+            plan = self._plan(converting, self.of_keys, fields, (dq, dq), plan)
         return plan
 
     def _fields(self) -> dict[str, Any]:
@@ -105,17 +105,21 @@ class BackwardCall(CheckedCall):
         self,
         kernel: Any,
         traits: BackwardTraits,
-        tiles: tuple[int, int, int],
         fields: dict[str, Any],
         outputs: tuple[ArrayArgument, ArrayArgument],
         before: LaunchPlan,
     ) -> LaunchPlan:
-        """Return the launch of a kernel for the tiles of (rows, rows of a tile, heads)."""
-        rows, tile_rows, heads = tiles
-        steps = tuple(stride for x in outputs for stride in strides(x.array)[:3])
-        grid = -(-rows // tile_rows) + self.problem.sequences, heads, self.problem.shape[0]
+        """Return the launch of a kernel whose blocks own tiles of the outputs, which are dq, or dk and dv."""
+        (batch, heads, rows, head), (kv_heads, keys), config = self.problem.shape, self.problem.keys, traits.config
+        if outputs[0].name == "dq":
+            tiles, shared, loaded = -(-rows // config.queries), heads // kv_heads, keys
+        else:
+            heads, tiles, shared, loaded = kv_heads, -(-keys // config.keys), 1, rows
+        band = band_of(traits, heads, shared, 2 * 2 * loaded * head)
+        grid = (tiles + self.problem.sequences) * band, heads // band, batch
         threads = WARPGROUP if kernel is self.kernels[-1] else traits.threads
-        fields = fields | {"outputs": outputs, "strides": steps}
+        steps = tuple(stride for x in outputs for stride in strides(x.array)[:3])
+        fields = fields | {"outputs": outputs, "strides": steps, "band": band}
         return planned(kernel, grid, threads, backward_parameters(traits), {"traits": traits}, fields, before=before)
 
     def _plan_of_statistics(self, kernel: Any, sums: ArrayArgument | None) -> LaunchPlan:

@@ -6,7 +6,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.flash.backward import KEY_TILE, BackwardTraits, KeyTile, backward_parameters
+from ptxdsl.kernels.flash.backward import ADDING_TILE, BackwardTraits, KeyTile, backward_parameters
 from ptxdsl.kernels.flash.output import STEP, offset, stage_words
 from ptxdsl.kernels.flash.statistics import statistic
 from ptxdsl.kernels.flash.tile import AttentionTile
@@ -19,7 +19,7 @@ BOX = 64  # columns of a swizzled box
 BUFFERS = 2  # of gradients of scores: one barrier orders the writes of each
 VECTOR = 4  # neighbouring accumulators in one atomic addition
 MEETING = 8  # the named barrier of the consumers
-DEFAULT = BackwardTraits(config=KEY_TILE, adds_dq=True)
+DEFAULT = BackwardTraits(config=ADDING_TILE, adds_dq=True)
 
 
 class QueryGradient:
@@ -33,7 +33,7 @@ class QueryGradient:
     def __init__(self, p: Any, tile: KeyTile, keys: Any, shifted: Any, index: Any) -> None:
         self.p, self.tile, self.shifted, self.buffer = p, tile, shifted, pd.var(u32, 0)
         self.row = index * ROWS
-        columns = pd.view(keys.address() + index * (KEY_TILE.keys * BOX), tile_layout(KEY_TILE.keys, BOX, 16))
+        columns = pd.view(keys.address() + index * (ADDING_TILE.keys * BOX), tile_layout(ADDING_TILE.keys, BOX, 16))
         self.mma = pd.WarpgroupMma(tile.traits.wgmma(BOX), shifted, columns, a_transposed=True, b_transposed=True)
         self.accumulators = self.mma.accumulators()
         first = pd.warpid % (WARPGROUP // WARP) * STEP + pd.laneid // 4 + self.row  # row of this thread, and 8 on
@@ -42,7 +42,7 @@ class QueryGradient:
     @staticmethod
     def shared(traits: BackwardTraits) -> Any:
         """Return shared memory for the gradients of the scores of a tile, (buffer, key, query)."""
-        layout = stacked(tile_layout(KEY_TILE.keys, BOX, 16), BUFFERS, KEY_TILE.keys * BOX)
+        layout = stacked(tile_layout(ADDING_TILE.keys, BOX, 16), BUFFERS, ADDING_TILE.keys * BOX)
         return pd.dynamic_shared(traits.dtype, layout, align=1024, name="shifted")
 
     def begin(self, words: Any) -> None:
@@ -50,7 +50,7 @@ class QueryGradient:
 
         Rows past the last key have arbitrary gradients, which are replaced by 0.
         """
-        rows = pd.view(self.shifted.address(self.buffer, 0, 0), tile_layout(KEY_TILE.keys, BOX, 16))
+        rows = pd.view(self.shifted.address(self.buffer, 0, 0), tile_layout(ADDING_TILE.keys, BOX, 16))
         kept = [[pd.select(self.is_key[i % 2], word, 0) for i, word in enumerate(step)] for step in words]
         stage_words(kept, rows, self.row + pd.warpid % (WARPGROUP // WARP) * STEP)
         pd.ptx.fence.proxy.async_.shared__cta()
@@ -61,7 +61,7 @@ class QueryGradient:
         """Wait for the product, and add it to the rows of a tile of queries."""
         self.buffer.set(self.buffer ^ 1)
         self.mma.wait(0)
-        row = statistic(self.p, self.tile, head, (number * KEY_TILE.queries).to(u32)).to(s64)
+        row = statistic(self.p, self.tile, head, (number * ADDING_TILE.queries).to(u32)).to(s64)
         offset_ = (self.row * BOX + pd.tid.x % WARPGROUP * VECTOR).to(s64)
         target = self.p.sums + (row * self.tile.traits.head + offset_)
         for first in range(0, len(self.accumulators.registers), VECTOR):

@@ -15,7 +15,7 @@ from ptxdsl.kernels.flash.traits import WARP, WARPGROUP
 from ptxdsl.types import s32, s64
 
 LOG2_E = math.log2(math.e)
-PADDED = 128  # rows of the statistics of a sequence are padded to this
+PADDED = 384  # rows of the statistics of a sequence are padded to this, a multiple of the queries of all tiles
 BLOCK_ROWS = 16  # rows of a block of the kernel
 WARP_ROWS = BLOCK_ROWS * WARP // WARPGROUP  # their loads are in flight at once
 VECTOR = 4  # elements of a 16-byte store

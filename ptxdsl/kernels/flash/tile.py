@@ -18,13 +18,14 @@ class AttentionTile:
     """
 
     def __init__(self, p: Any, traits: AttentionTraits) -> None:
-        self.traits, self.head, self.batch = traits, pd.ctaid.y, pd.ctaid.z
+        self.traits, self.batch = traits, pd.ctaid.z
+        number: Any
+        count: Any
+        number, self.head, count = tile_of_block(p)
         self.kv_head = self.head // p.group
         self.sequence: Any = self.batch
         self.q_start: Any = 0
         self.k_start: Any = 0
-        number: Any = pd.ctaid.x
-        count: Any = pd.nctaid.x
         self.m: Any
         self.n: Any
         (self.m, self.n), queries = p.extents, traits.config.queries
@@ -73,6 +74,14 @@ class AttentionTile:
         left, right = self.traits.is_bounded
         last = pd.min(self.n - 1, query + self.window[1]) if right else self.n - 1
         return query - self.window[0] - origin if left else None, last - origin
+
+
+def tile_of_block(p: Any) -> tuple[Any, Any, Any]:
+    """Return the number of a block's tile, its head, and the number of tiles of a head.
+
+    The grid is (tiles x heads of a band, bands, batches): all tiles 0 of a band come before its tiles 1.
+    """
+    return pd.ctaid.x // p.band, pd.ctaid.y * p.band + pd.ctaid.x % p.band, pd.nctaid.x // p.band
 
 
 def sequence_rows(p: Any, sequence: Any) -> tuple[Any, Any, Any, Any]:

@@ -15,6 +15,7 @@ ROWS = 64  # rows of a warpgroup's tile
 PRODUCER_REGISTERS = {2: 24, 3: 32}
 CONSUMER_REGISTERS = {2: 240, 3: 160}  # a thread, by the number of consumer warpgroups
 A_BITS = 256  # of a row of A in one wgmma
+L2_BYTES = 32 << 20  # that the operands of a band of heads may fill, of 50 MB in an H200
 
 
 @dataclass(frozen=True)
@@ -105,15 +106,27 @@ class AttentionTraits:
         return pd.TensorMap.tiled(self.dtype, (1, 1, rows, columns), swizzle=swizzle)
 
 
+def band_of(traits: AttentionTraits, heads: int, shared: int, bytes: int) -> int:
+    """Return the number of heads whose tiles are computed together, the longest tiles of all of them first.
+
+    Where queries see only the keys before them, tiles differ in length, and the longest of the last head would end
+    alone. `bytes` are what the tiles of a head load, the same for `shared` heads; those of a band stay in the L2 cache.
+    """
+    if not traits.is_bounded[1]:
+        return 1
+    most = max(1, L2_BYTES // max(bytes, 1)) * shared
+    return max(count for count in range(1, heads + 1) if heads % count == 0 and count <= most)
+
+
 @lru_cache(maxsize=256)
 def parameters(traits: AttentionTraits) -> Any:
     """Return the parameters of `attention_kernel`.
 
     `out_strides` and `lse_strides` count elements between batches, heads and rows. `extents` are the queries and keys
-    of a sequence; packed sequences have `offsets` instead, and `extents[0]` is their number. Query i of M sees the keys
-    from i + N - M - left to i + N - M + right, by `window` (left, right). Scores times `scale` are exponents of 2;
-    where they are capped, `scale` is multiplied by the tanh of `cap` times the score. e4m3 operands have V as (batch,
-    head, column, key), and `scale_q`, `scale_k` and `scale_v` of each (batch, head).
+    of a sequence; packed sequences have `offsets` instead, and `extents[0]` is their number. `band` is that of
+    `band_of`. Query i of M sees the keys from i + N - M - left to i + N - M + right, by `window` (left, right). Scores
+    times `scale` are exponents of 2; where they are capped, `scale` is multiplied by the tanh of `cap` times the score.
+    e4m3 operands have V as (batch, head, column, key), and `scale_q`, `scale_k` and `scale_v` of each (batch, head).
     """
     config, values = traits.config, (traits.config.keys, traits.value_head)
     return pd.Parameters.of(
@@ -128,6 +141,7 @@ def parameters(traits: AttentionTraits) -> Any:
         lse_strides=s64[2],
         extents=s32[2],
         group=u32,
+        band=u32,
         window=s32[2],
         scale=f32,
         **{"cap": f32} if traits.is_capped else {},

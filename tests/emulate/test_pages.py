@@ -102,7 +102,7 @@ def test_a_block_of_a_cluster_knows_what_it_learned_of_the_other_block(writer):
     assert pages.doubts(Knowledge(clocks, READER, reached), PLACES, False, False).writers.tolist() == [True, False]
     row = np.zeros(clocks.proxy_table().shape[1], STAMP)
     row[3] = NOW
-    clocks.teach([int(ROW[0])], [Message(np.array([0, 0, NOW, 0, 0], STAMP), proxies={1: row})])
+    clocks.teach(ROW, [Message(np.array([0, 0, NOW, 0, 0], STAMP), proxies={1: row})])
     assert pages.doubts(Knowledge(clocks, READER, reached), PLACES, False, False).writers is None
 
 

@@ -49,12 +49,12 @@ class MbarrierObjects(Observer):
         if access.region is not self.memory or not (self.origins or begins):
             return
         flat = access.flat.reshape(-1)
-        number = np.arange(len(flat)) if access.allowed is None else np.flatnonzero(access.allowed)
         completes = access.asynchronous and access.kind == UPDATES  # bytes of a copy
         operates = access.ordering.proxy == "mbarrier" or completes
         wrong = self.invalid if operates and not begins else self.live
         if access.size == CHUNK and not wrong.view(np.uint16).take(flat // CHUNK).any():
             return
+        number = np.arange(len(flat)) if access.allowed is None else np.flatnonzero(access.allowed)
         first, last = flat[number] // _OBJECT_BYTES, (flat[number] + access.size - 1) // _OBJECT_BYTES
         which = wrong[first] | wrong[last]
         if which.any():

@@ -13,7 +13,6 @@ from ...run.residents import WARP
 from .accesses import Accessors
 from .clocks import SPACES, Clocks
 from .initialised import Initialisation
-from .items import leaves_the_same, stores_the_same
 from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength, unit_of
 from .proxies import Proxies
 from .shadow import GENERIC, Shadow, SharedShadow, each_once
@@ -228,3 +227,31 @@ class Checks:
 
 def _space(shadow: Shadow) -> str:
     return "shared" if isinstance(shadow, SharedShadow) else "global"
+
+
+def _items(access: Access) -> np.ndarray:
+    """Return the bytes that a store writes, (accesses, bytes)."""
+    assert access.items is not None
+    return np.ascontiguousarray(access.items).reshape(-1, 1).view(np.uint8)
+
+
+def leaves_the_same(access: Access) -> np.ndarray:
+    """Return which accesses of a store leave memory unchanged."""
+    flat = access.flat.reshape(-1) if access.allowed is None else np.where(access.allowed, access.flat, 0).reshape(-1)
+    old = access.region.read(flat, access.size).reshape(-1, 1).view(np.uint8)
+    return (old == _items(access)).all(1)
+
+
+def stores_the_same(access: Access) -> np.ndarray:
+    """Return which accesses of a store write bytes to which all others of the step write the same."""
+    flat, items = access.flat.reshape(-1), _items(access)
+    order = np.argsort(flat, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(flat[order]) != 0))
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(flat))))
+    first = items[order][starts]
+    differs = (items[order] != first[group]).any(1)
+    uniform = np.ones(len(starts), bool)
+    uniform[group[differs]] = False
+    result = np.zeros(len(flat), bool)
+    result[order] = uniform[group]
+    return result

@@ -239,13 +239,14 @@ class Clocks:
         index = self.row if rows is None else rows
         whole = active.all() or (active | ~alive.reshape(-1, WARP)[index]).all(1)
         if np.all(whole):
-            self._meet(index, now)
+            self.meet_lanes_of(index, now)
             return
-        self._meet(index[whole], now)
+        self.meet_lanes_of(index[whole], now)
         for row, lanes in zip(index[~whole], active[~whole], strict=True):
             self._meet_partly(int(row), np.flatnonzero(lanes), now)
 
-    def _meet(self, rows: np.ndarray, now: int) -> None:
+    def meet_lanes_of(self, rows: np.ndarray, now: int) -> None:
+        """Order the accesses of all lanes of warps."""
         self.seen[rows, self.column[rows]] = now
         self._floors = self._met = None
         if self.near:
@@ -253,7 +254,7 @@ class Clocks:
             heard: dict[int, list[Message]] = {}
             for thread in [thread for thread in self.near if thread // WARP in row_of]:
                 heard.setdefault(row_of[thread // WARP], []).append(self.near.pop(thread))
-            self._teach(np.array(list(heard), np.int64), [joined(messages) for messages in heard.values()])
+            self.teach(np.array(list(heard), np.int64), [joined(messages) for messages in heard.values()])
 
     def _pairs(self) -> np.ndarray:
         if self.pairs is None:
@@ -300,9 +301,6 @@ class Clocks:
         by_slot = self.seen.reshape(r.warps, r.slots, self.width)
         by_slot[:] = by_slot.max(0)
 
-    def meet_lanes_of(self, rows: np.ndarray, now: int) -> None:
-        self._meet(rows, now)
-
     def _share(self, rows: list[int]) -> None:
         messages = [self.far[w] for row in rows if (w := int(self.warp[row])) in self.far]
         if messages:
@@ -321,11 +319,7 @@ class Clocks:
 
     # Messages
 
-    def teach(self, rows: Sequence[int], messages: Sequence[Message]) -> None:
-        """Let all lanes of each warp learn a message."""
-        self._teach(np.array(rows, np.int64), messages)
-
-    def _teach(self, rows: np.ndarray, messages: Sequence[Message]) -> None:
+    def teach(self, rows: np.ndarray, messages: Sequence[Message]) -> None:
         """Let all lanes of each warp learn a message, (rows,)."""
         warps = self.warp[rows].tolist()
         fresh = [self.far.get(warp) is not message for warp, message in zip(warps, messages, strict=True)]
@@ -403,7 +397,7 @@ class Clocks:
         )
         rows, numbers = np.divmod(pairs, len(messages))
         whole = counts == alive.reshape(-1, WARP)[rows].sum(1)
-        self._teach(rows[whole], [messages[n] for n in numbers[whole].tolist()])
+        self.teach(rows[whole], [messages[n] for n in numbers[whole].tolist()])
         alone = ~whole[inverse]
         if not alone.any():
             return

@@ -114,7 +114,7 @@ class ClusterClocks:
             cluster = int(self._clusters(np.array([row]))[0])
             letter = self.complete_letters.get(cluster)
             if together and letter is not None:
-                clocks.teach([row], [letter])
+                clocks.teach(np.array([row]), [letter])
             elif not together:
                 first = int(clocks.cluster[row]) * clocks.width
                 message = clocks.blank()

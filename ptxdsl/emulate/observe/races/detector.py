@@ -513,8 +513,8 @@ class Races(Observer):
         keys = list(zip(event.slot.tolist(), event.barrier.tolist(), strict=True))
         if known := [(n, self.proxy_barriers[key]) for n, key in enumerate(keys) if key in self.proxy_barriers]:
             self.clocks.learn_proxies(rows[[n for n, _ in known]], np.stack([proxies for _, proxies in known]))
-        if told := [(int(rows[n]), self.messages[key]) for n, key in enumerate(keys) if key in self.messages]:
-            self.clocks.teach(*zip(*told, strict=True))
+        if told := [(n, self.messages[key]) for n, key in enumerate(keys) if key in self.messages]:
+            self.clocks.teach(rows[[n for n, _ in told]], [message for _, message in told])
         self.barriers[event.done] = 0
         for slot, barrier in np.argwhere(event.done).tolist():
             self.messages.pop((slot, barrier), None)

@@ -147,13 +147,26 @@ OF_KERNELS = (
         "loaded values reach wgmma registers only after it",
         r"from registers",
     ),
-    (r"mma\.py", r"wait_group", r"before ld\.global", "no product touches the scales that are loaded", r"scaled"),
+    (
+        r"mma\.py",
+        r"wait_group",
+        r"(before|behind) ld\.global",
+        "no product touches the scales that are loaded",
+        r"scaled",
+    ),
+    (
+        r"cluster_split\.py",
+        r"barrier\.cluster\.wait",
+        r"before ld\.global",
+        "the block waits earlier, for the same arrivals",
+        r"K in a cluster",
+    ),
     (
         r"(store|staging|writers|epilogue)\.py",
         r"bar\.warp\.sync",
         r"removed",
         "the warp has another barrier before it stages data",
-        r"table|ragged, sm_90a|from registers|scaled|stream-K, sm_90a|swapped",
+        r"table|ragged, sm_90a|from registers|scaled|stream-K, sm_90a|swapped|tf32",
     ),
     (
         r"(store|staging|writers|epilogue)\.py",

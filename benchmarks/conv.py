@@ -18,7 +18,7 @@ from protocols import Run
 from torch.nn.functional import conv2d as torch_conv2d
 from torch.nn.functional import relu
 
-from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.convolutions.problem import convolution_problem, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
 from ptxdsl.kernels.candidates import candidate
 from ptxdsl.kernels.choose.products import ranked_products
@@ -124,7 +124,7 @@ def tiles(x: torch.Tensor, w: torch.Tensor, layer: Layer) -> Iterator[tuple[str,
     """Yield the candidates of the sm_90a path for a layer, by label."""
     dtype = np.float32 if x.element_size() == 4 else np.float16
     images, filters = (np.empty(tuple(array.shape), dtype) for array in (x, w))
-    problem = convolution_of(images, filters, None, window(layer.pad, layer.stride, 1))
+    problem = convolution_problem(images, filters, None, window(layer.pad, layer.stride, 1))
     for _, config in ranked_products(window_facts(problem), rates_of(0)):
         yield candidate.label(config), config
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from ptxdsl.kernels.call.convolutions.problem import (
     Convolution,
-    convolution_of,
+    convolution_problem,
     dgrad_problem,
     wgrad_problem,
     window,
@@ -201,7 +201,7 @@ def convolution(images: int, side: int, channels: int, filters: int, width: int,
     x, w = (
         np.empty(shape, np.float16) for shape in ((images, side, side, channels), (filters, width, width, channels))
     )
-    return convolution_of(x, w, None, window(width // 2, stride, 1))
+    return convolution_problem(x, w, None, window(width // 2, stride, 1))
 
 
 def dgrad_facts(images: int, side: int, channels: int, filters: int, width: int, _: int) -> ProductFacts:

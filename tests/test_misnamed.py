@@ -34,22 +34,22 @@ CALLS = {
     "a bias": (
         lambda: gemm(A, A, bias=A[0]),
         f"gemm takes no `bias`; {GEMM}",
-        "gemm(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue",
+        "gemm(…, epilogue=add, operands=[per_column(bias)]) adds one; import add and per_column from ptxdsl.kernels.epilogue",
     ),
     "an activation": (
         lambda: gemm(A, A, activation="relu"),
         f"gemm takes no `activation`; {GEMM}",
-        "it is the epilogue: gemm(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours",
+        "it is the epilogue: gemm(…, epilogue=relu), with relu from ptxdsl.kernels.epilogue or a function of your own",
     ),
     "a bias of groups": (
         lambda: grouped_gemm_masked(A[None], A[None], np.zeros(1, np.int32), bias=A[0]),
         f"grouped_gemm_masked takes no `bias`; {MASKED}",
-        "grouped_gemm_masked(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue",
+        "grouped_gemm_masked(…, epilogue=add, operands=[per_column(bias)]) adds one; import add and per_column from ptxdsl.kernels.epilogue",
     ),
     "an activation of groups": (
         lambda: grouped_gemm_ragged(A, A[None], np.zeros(1, np.int32), act="relu"),
         f"grouped_gemm_ragged takes no `act`; {RAGGED}",
-        "it is the epilogue: grouped_gemm_ragged(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours",
+        "it is the epilogue: grouped_gemm_ragged(…, epilogue=relu), with relu from ptxdsl.kernels.epilogue or a function of your own",
     ),
     "nothing near": (lambda: gemm(A, A, zzz=1), f"gemm takes no `zzz`; {GEMM}", None),
     "too few": (lambda: gemm(A), f"gemm lacks `b`; {GEMM}", None),
@@ -72,7 +72,7 @@ CALLS = {
     "the stride of a gradient of images": (
         lambda: conv2d_dgrad(A, A, (1, 1), stride=2),
         "conv2d_dgrad takes no `stride`; it takes dy, w, size, pad, dilation, out and config",
-        "windows move by single pixels here: of a stride s pass `dy` with s - 1 zeros between its pixels",
+        "this gradient has stride 1; for a stride of s, pass `dy` with s - 1 zeros between its pixels",
     ),
     "groups of a gradient": (
         lambda: conv2d_wgrad(A, A, (1, 1), groups=2),

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.call import launch
-from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKernels, hashable
+from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKernels, window_key
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, load_tiles, multiply_tiles
@@ -133,7 +133,7 @@ def conv2d(
     >>> out = conv2d(x, w, stride=2, epilogue=add_relu, operands=[per_column(bias)])
     """
     moves = pad, stride, dilation
-    options = out is None, hashable(moves), schedule, split_k, reduction, type(split_k)
+    options = out is None, window_key(moves), schedule, split_k, reduction, type(split_k)
     return launch(ConvolutionCall, CONVOLUTIONS, (out, x, w), config, options, (), epilogue, operands, moves)
 
 

@@ -84,9 +84,9 @@ def test_lists_of_types_that_wgmma_alone_takes_are_refused(monkeypatch):
     with pytest.raises(pd.LaunchError) as refused:
         grouped_gemm([a], [b], alpha=0)
     assert refused.value.message == (
-        "`a` and `b` are float8_e4m3fn, which takes wgmma, and problem 0 has nothing to multiply: its K is 0, or alpha is"
+        "`a` and `b` are float8_e4m3fn, which takes wgmma, and problem 0 has nothing to multiply: its K or alpha is 0"
     )
-    assert refused.value.help == "leave such problems out, and scale their c by beta"
+    assert refused.value.help == "leave these problems out, and scale their c by beta"
 
 
 @every_machine

@@ -229,24 +229,24 @@ REFUSED = {
     ),
     "a list of other sizes": (
         lambda: gemm([A[0], A[0][:2]], [B[0], B[0]]),
-        "`a[1]` has the shape (2, 6) with lines 6 elements apart, and `a[0]` (4, 6) with 6; "
-        "gemm takes lists of matrices that lie alike",
-        "grouped_gemm of ptxdsl.kernels.grouped takes problems of any sizes",
+        "`a[1]` has the shape (2, 6) and a leading dimension of 6, and `a[0]` (4, 6) and 6; "
+        "the matrices of a list must have one layout",
+        "call grouped_gemm of ptxdsl.kernels.grouped, which takes problems of any sizes",
     ),
     "b of three dimensions beside a list": (
         lambda: gemm(list(A), B),
         "`b` has the shape (3, 6, 8), and `a` is a list of matrices",
-        "pass `b` as a list too, such as list(b); a single matrix is for all products",
+        "pass `b` as a list too, such as list(b); a single matrix is shared by all products",
     ),
     "a of three dimensions beside a list": (
         lambda: gemm(A, list(B)),
         "`a` has the shape (3, 4, 6), and `b` is a list of matrices",
-        "pass `a` as a list too, such as list(a); a single matrix is for all products",
+        "pass `a` as a list too, such as list(a); a single matrix is shared by all products",
     ),
     "c of three dimensions beside lists": (
         lambda: gemm(list(A), list(B), np.ones((3, 4, 8), np.float16), beta=1),
         "`c` has the shape (3, 4, 8), and `a` is a list of matrices",
-        "pass `c` as a list too, such as list(c); a single matrix is for all products",
+        "pass `c` as a list too, such as list(c); a single matrix is shared by all products",
     ),
     "an output of three dimensions beside lists": (
         lambda: gemm(list(A), list(B), out=np.ones((3, 4, 8), np.float16)),
@@ -276,7 +276,7 @@ REFUSED = {
     "operands of lists": (
         lambda: gemm([A[0]], [B[0]], epilogue=add_relu, operands=[per_column(np.ones(8, np.float16))]),
         "operands of the epilogue are given, and the matrices are lists",
-        "pass arrays of three dimensions, whose products all take the same operands",
+        "pass arrays of three dimensions: all their products take the same operands",
     ),
     "a deep grid": (
         lambda: gemm(np.ones((65536, 1, 1), np.float16), B[0, :1, :1], schedule=HorizontalThreadblockSwizzle()),
@@ -306,7 +306,7 @@ def test_planned_lists_are_those_of_the_careful_way(rng, monkeypatch):
             out = [where.array(nans(40, 70)) for _ in range(4)]
             with monkeypatch.context() as patch:
                 if len(CALLS) == 2:
-                    patch.setattr(module, "batch_of", None)  # it must not be asked
+                    patch.setattr(module, "batched_group", None)  # it must not be asked
                 assert gemm(left, right, held, out=out, beta=1.0, **how) is out
             for x, y, z, found in zip(left, right, held, out, strict=True):
                 assert np.array_equal(where.values(found), where.values(x) @ where.values(y) + where.values(z))

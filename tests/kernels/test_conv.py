@@ -10,7 +10,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import f16, f32, f64, s8, s32
 from ptxdsl.kernels.call.convolutions.conv import plan_of
-from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.convolutions.problem import convolution_problem, window
 from ptxdsl.kernels.candidates.facts import ProductFacts, ProductKind
 from ptxdsl.kernels.candidates.sm80 import CUBE as SMALL
 from ptxdsl.kernels.candidates.sm80 import DEEP, NARROW, TALL, of_convolutions
@@ -340,7 +340,7 @@ def test_the_moves_of_a_window_may_be_integers_of_numpy(rng):
 @pytest.mark.parametrize("split_k", [1, 3])
 def test_the_grid_is_the_one_that_the_schedule_gives_a_convolution(schedule, split_k, rng):
     x, w = values(rng, (2, 30, 31, 8), "f16"), values(rng, (300, 3, 2, 8), "f16")
-    problem = convolution_of(x, w, None, window((1, 0), (1, 2), 1))
+    problem = convolution_problem(x, w, None, window((1, 0), (1, 2), 1))
     assert problem.sizes == Conv2dProblem(2, 30, 31, 8, 300, 3, 2, pad=((1, 1), (0, 0)), stride=(1, 2))
     config = replace(SMALL, schedule=schedule, split_k=split_k)
     tiled = schedule.tiled_shape(problem.sizes, config.tile, split_k, op="fprop")
@@ -411,44 +411,44 @@ REFUSALS = [
      "  help: conv2d takes images and filters of one type, float16, bfloat16, float32, float64, int8 or uint8, "
      "on sm_90a also float8_e4m3fn or float8_e5m2; convert them before"),
     (lambda x, w: conv2d(x, w[..., :4]), "`x` has 8 channels and `w` takes 4\n"
-     "  help: conv2d has no groups: call it for each of the 2, with the channels of one, x[..., i : i + 4], its filters, "
-     "and its channels of out"),
+     "  help: conv2d has no groups: call it once for each of the 2 groups, with the channels x[..., i : i + 4], the "
+     "filters and the channels of out of the group"),
     (lambda x, w: conv2d(x.transpose(0, 3, 1, 2), w), "`x` has 6 channels and `w` takes 8\n"
-     "  help: of `x` the second extent is 8, as in (N, C, H, W): channels lie side by side: of a torch tensor take "
-     "x.contiguous(memory_format=torch.channels_last)"
-     ".permute(0, 2, 3, 1), of another np.ascontiguousarray(x.transpose(0, 2, 3, 1))"),
+     "  help: the second extent of `x` is 8, as in (N, C, H, W): channels must be contiguous: pass "
+     "x.contiguous(memory_format=torch.channels_last).permute(0, 2, 3, 1) of a torch tensor x, or "
+     "np.ascontiguousarray(x.transpose(0, 2, 3, 1)) of another array"),
     (lambda x, w: conv2d(x.transpose(0, 3, 1, 2), w.transpose(0, 3, 1, 2)), "`x` has 6 channels and `w` takes 3\n"
-     "  help: the second extents are 8, as in images (N, C, H, W) and filters (K, C, R, S): take "
+     "  help: the second extents are 8, as in images (N, C, H, W) and filters (K, C, R, S): pass "
      ".permute(0, 2, 3, 1).contiguous() of both"),
-    (lambda x, w: conv2d(x > 0, w > 0), "`x` has elements of type bool, which are not multiplied nor added here\n"
+    (lambda x, w: conv2d(x > 0, w > 0), "`x` has elements of type bool, which the kernels neither multiply nor add\n"
      "  help: convert it to uint8, or to the type of the other arrays"),
     (lambda x, w: conv2d(x, w, epilogue=add, operands=(np.ones((2, 3, 4, 4), bool),)),
-     "`operands[0]` has elements of type bool, which are not multiplied nor added here\n"
+     "`operands[0]` has elements of type bool, which the kernels neither multiply nor add\n"
      "  help: convert it to float16, bfloat16, float32, float64 or int32"),
     (lambda x, w: conv2d(x, w, out=np.ones((2, 3, 4, 4), bool)),
-     "`out` has elements of type bool, which are not multiplied nor added here\n"
+     "`out` has elements of type bool, which the kernels neither multiply nor add\n"
      "  help: pass one of float16, bfloat16 or float32"),
     (lambda x, w: conv2d(x, w, split_k=2, reduction="x"),
      "GemmConfig: reduction is 'x'; it takes \"serial\", \"parallel\", \"scatter\" or \"cluster\""),
     (lambda x, w: conv2d(x, w.transpose(0, 3, 1, 2)), "`x` has 8 channels and `w` takes 3\n"
-     "  help: filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"),
+     "  help: for filters of torch, (K, C, R, S), pass w.permute(0, 2, 3, 1)"),
     (lambda x, w: conv2d(np.ascontiguousarray(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1), w),
      "`x` has the shape (2, 5, 6, 8) and strides of (240, 6, 1, 30) elements: not (N, H, W, C)\n"
-     "  help: channels lie side by side: of a torch tensor take x.contiguous(memory_format=torch.channels_last)"
-     ".permute(0, 2, 3, 1), of another np.ascontiguousarray(x.transpose(0, 2, 3, 1))"),
+     "  help: channels must be contiguous: pass x.contiguous(memory_format=torch.channels_last).permute(0, 2, 3, 1) of a "
+     "torch tensor x, or np.ascontiguousarray(x.transpose(0, 2, 3, 1)) of another array"),
     (lambda x, w: conv2d(x[:, ::-1], w),
      "`x` has the shape (2, 5, 6, 8) and strides of (240, -48, 8, 1) elements: not (N, H, W, C)\n"
      "  help: it runs backwards: make a copy of it"),
     (lambda x, w: conv2d(x, np.ascontiguousarray(w.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)),
      "`w` has the shape (4, 3, 3, 8) and strides of (72, 3, 1, 9) elements: not (K, R, S, C)\n"
-     "  help: each filter is without gaps, channels side by side: of a torch filter (K, C, R, S) take "
+     "  help: each filter must be contiguous, channels last: for a torch filter (K, C, R, S), pass "
      "w.permute(0, 2, 3, 1).contiguous()"),
     (lambda x, w: conv2d(x[..., :4], w[..., :4]),
      "`w` has the shape (4, 3, 3, 4) and strides of (72, 24, 8, 1) elements: not (K, R, S, C)\n"
-     "  help: each filter is without gaps, channels side by side: of a torch filter (K, C, R, S) take "
+     "  help: each filter must be contiguous, channels last: for a torch filter (K, C, R, S), pass "
      "w.permute(0, 2, 3, 1).contiguous()"),
     (lambda x, w: conv2d(x, w[:, :0]), "`w` has the shape (4, 0, 3, 8)\n"
-     "  help: a window has a pixel or more: R and S of 1 at least"),
+     "  help: R and S must be 1 or more"),
     (lambda x, w: conv2d(x[:, :2], w), "the window spans 3x3 pixels, more than the padded images, which have 2x6\n"
      "  help: pad more, or dilate less; out would have no pixels"),
     (lambda x, w: conv2d(x, w, pad=(0, (1, 0)), dilation=4),
@@ -466,11 +466,11 @@ REFUSALS = [
      "`out` has the shape (24, 4); an output has four dimensions, (N, P, Q, K)\n"
      "  help: pass `out` of the shape (2, 3, 4, 4)"),
     (lambda x, w: conv2d(x, w, out=np.zeros((2, 3, 4, 4), np.int32)),
-     "`out` is int32; of float16 images conv2d writes float16, bfloat16 or float32\n  help: pass one of these, and convert it afterwards"),
+     "`out` is int32; for float16 images conv2d writes float16, bfloat16 or float32\n  help: pass one of these, and convert it afterwards"),
     (lambda x, w: conv2d(x, w, out=np.zeros((2, 6, 4, 4), np.float16)[:, ::2]),
      "`out` has the shape (2, 3, 4, 4) and strides of (96, 32, 4, 1) elements: not (N, P, Q, K)\n"
-     "  help: pixels follow each other at one distance, channels lie side by side: a contiguous array, or some channels "
-     "of one"),
+     "  help: pass an array with one stride between pixels and contiguous channels: a contiguous array, or a range of its "
+     "channels"),
     (lambda x, w: conv2d(x, w, operands=[x]), "operands are given, and no epilogue that takes them\n"
      "  help: pass the function, such as epilogue=add_relu"),
     (lambda x, w: conv2d(x, w, epilogue=add, operands=[x]),
@@ -495,17 +495,17 @@ def test_what_does_not_fit_is_refused(call, text):
 @pytest.mark.parametrize(
     "image, moves, text",
     [
-        ((2**11, 2**10, 2**10, 1), {}, "there are 2147483648 pixels in out; conv2d counts to 2147483647"),
-        ((1, 1, 1, 2**31), {}, "there are 2147483648 products in a sum; conv2d counts to 2147483647"),
+        ((2**11, 2**10, 2**10, 1), {}, "there are 2147483648 pixels in out; conv2d supports up to 2147483647"),
+        ((1, 1, 1, 2**31), {}, "there are 2147483648 products per output element; conv2d supports up to 2147483647"),
         (
             (1, 4, 4, 1),
             {"pad": (2**29, 0), "stride": 2**30},
-            "there are 1073741828 lines in a padded image; conv2d counts to 1073741823",
+            "there are 1073741828 rows in a padded image; conv2d supports up to 1073741823",
         ),
         (
             (1, 4, 4, 1),
             {"pad": (0, 2**29), "stride": 2**30},
-            "there are 1073741828 pixels in a padded line; conv2d counts to 1073741823",
+            "there are 1073741828 pixels in a padded row; conv2d supports up to 1073741823",
         ),
     ],
 )

@@ -205,25 +205,25 @@ REFUSED = {
     ),
     "lines that tensor copies cannot address": (
         lambda: conv2d_wgrad(zeros(1, 4, 4, 7), zeros(1, 4, 4, 64), (1, 1)),
-        "`dy` has 7 filters of 2 bytes, 14 bytes from pixel to pixel; TMA takes multiples of 16 bytes",
+        "`dy` has 7 filters of 2 bytes, and a pixel stride of 14 bytes; TMA takes multiples of 16 bytes",
         "pad the filters",
     ),
     "another atom": (
         lambda: conv2d_wgrad(zeros(1, 4, 4, 8), zeros(1, 4, 4, 64), (1, 1), config=GemmConfig()),
-        'GemmConfig: atom is ""; conv2d_wgrad multiplies by wgmma alone',
+        'GemmConfig: atom is ""; conv2d_wgrad runs on wgmma only',
         'pass atom="wgmma"',
     ),
     "an epilogue": (
         lambda: conv2d_wgrad(
             zeros(1, 4, 4, 8), zeros(1, 4, 4, 64), (1, 1), config=GemmConfig((64, 64, 64), atom="wgmma", epilogue=relu)
         ),
-        "GemmConfig: it has an epilogue; conv2d_wgrad writes the gradient as it is",
-        "leave epilogue out, and apply the function to what is returned",
+        "GemmConfig: it has an epilogue; conv2d_wgrad writes the gradient itself",
+        "leave epilogue out, and apply the function to the result",
     ),
     "swapped tiles of one row of tiles": (
         lambda: conv2d_wgrad(zeros(1, 4, 4, 8), zeros(1, 4, 4, 64), (1, 1), config=tiles(64, 64, swap_ab=True)),
-        "`config` has swap_ab=True, and `out` is float16, which only TMA stores from such tiles; it does from "
-        "several tiles along M, and tile is (64, 64, 64), with an M of 8",
+        "`config` has swap_ab=True, and `out` is float16, which needs TMA stores; M must have several tiles, "
+        "and tile is (64, 64, 64), with an M of 8",
         "leave swap_ab out, or give the config schedule=PersistentScheduler()",
     ),
     "swapped tiles, and an output with gaps": (
@@ -231,8 +231,8 @@ REFUSED = {
             zeros(1, 4, 4, 16), zeros(16, 3, 3, 8), (4, 4), pad=1, out=zeros(1, 4, 4, 12)[..., :8],
             config=tiles(64, 64, swap_ab=True),
         ),
-        "`config` has swap_ab=True, and `out` is float16, which only TMA stores from such tiles; it takes 16 "
-        "bytes at a time, and its lines have 16 and begin 24 bytes apart",
+        "`config` has swap_ab=True, and `out` is float16, which needs TMA stores; its rows have a length of "
+        "16 bytes and a stride of 24 bytes, and TMA stores multiples of 16 bytes",
         "leave swap_ab out, or give the config schedule=PersistentScheduler()",
     ),
     "the size": (lambda: conv2d_dgrad(zeros(1, 4, 4, 16), zeros(16, 1, 1, 8), 4), "size is 4", "it takes (H, W), two ints of 1 or more"),
@@ -249,9 +249,9 @@ REFUSED = {
     ),
     "more pixels than windows": (
         lambda: conv2d_dgrad(zeros(1, 5, 5, 16), zeros(16, 3, 3, 8), (4, 4)),
-        "`dy` has 5x5 pixels; with windows of 3x3, a pad of ((0, 0), (0, 0)) and a dilation of (1, 1), images of 4x4 take "
-        "a part of them",
-        "cut the others off before",
+        "`dy` has 5x5 pixels; with windows of 3x3, a pad of ((0, 0), (0, 0)) and a dilation of (1, 1), images of 4x4 have "
+        "fewer output pixels",
+        "crop `dy` to the pixels of the output",
     ),
     "another type of out": (
         lambda: conv2d_dgrad(zeros(1, 4, 4, 16), zeros(16, 1, 1, 8), (4, 4), out=zeros(1, 4, 4, 8, dtype=np.float32)),
@@ -260,7 +260,7 @@ REFUSED = {
     ),
     "another atom of images": (
         lambda: conv2d_dgrad(zeros(1, 4, 4, 16), zeros(16, 1, 1, 8), (4, 4), config=GemmConfig()),
-        'GemmConfig: atom is ""; conv2d_dgrad multiplies by wgmma alone',
+        'GemmConfig: atom is ""; conv2d_dgrad runs on wgmma only',
         'pass atom="wgmma"',
     ),
 }  # fmt: skip
@@ -279,4 +279,4 @@ def test_another_gpu_is_refused(monkeypatch):
     with pytest.raises(pd.LaunchError) as refusal:
         conv2d_wgrad(zeros(1, 4, 4, 8), zeros(1, 4, 4, 64), (1, 1))
     assert refusal.value.message == "conv2d_wgrad is for sm_90a; the kernel is for sm_80"
-    assert refusal.value.help == "on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
+    assert refusal.value.help == "on the emulator, set PTXDSL_ARCH=sm_90a"

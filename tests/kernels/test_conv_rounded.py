@@ -13,7 +13,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.convolutions import conv as calls
-from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.convolutions.problem import convolution_problem, window
 from ptxdsl.kernels.call.paths.select import trials
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.products import copies
@@ -116,10 +116,10 @@ class TestChoice:
     def problem(self, images, filters, **moves):
         x, w = placed(images, np.float32), placed((*filters, images[-1]), np.float32)
         how = {"pad": 0, "stride": 1, "dilation": 1, **moves}
-        return convolution_of(x, w, None, window(**how), None, ())
+        return convolution_problem(x, w, None, window(**how), None, ())
 
     def plan(self, *shapes, choice=GemmOptions(), **moves):  # noqa: B008
-        return calls.chosen_plan(CONVOLUTIONS, self.problem(*shapes, **moves), choice)
+        return calls.convolution_plan(CONVOLUTIONS, self.problem(*shapes, **moves), choice)
 
     @pytest.mark.parametrize(("images", "filters", "moves"), [
         ((32, 56, 56, 64), (64, 3, 3), {"pad": 1}), ((32, 56, 56, 64), (256, 1, 1), {}),
@@ -157,9 +157,9 @@ class TestChoice:
             candidate = next(each for each in timed if each.copied == copied)
             choice = GemmOptions(candidate.config)
             plan = (
-                calls.by_warpgroups(CONVOLUTIONS, *calls.with_rounded_filters(problem), choice)
+                calls.warpgroup_plan(CONVOLUTIONS, *calls.round_filters(problem), choice)
                 if copied
-                else calls.chosen_plan(CONVOLUTIONS, problem, choice)
+                else calls.convolution_plan(CONVOLUTIONS, problem, choice)
             )
             assert plan.constants["traits"].tile == candidate.config.tile
             assert [each.kernel for each in plan.before] == [rows_kernel] * len(copied)
@@ -168,8 +168,8 @@ class TestChoice:
     def test_filters_that_no_map_takes_are_copied_so_too(self, by_wgmma):
         """Their lines begin at no multiple of 16 bytes, those of the copy do."""
         x, room = placed((2, 8, 8, 8), np.float32), placed((16 * 9 * 8 + 1,), np.float32)
-        problem = convolution_of(x, room[1:].reshape(16, 3, 3, 8), None, window(1, 1, 1), None, ())
-        plan = calls.chosen_plan(CONVOLUTIONS, problem, GemmOptions())
+        problem = convolution_problem(x, room[1:].reshape(16, 3, 3, 8), None, window(1, 1, 1), None, ())
+        plan = calls.convolution_plan(CONVOLUTIONS, problem, GemmOptions())
         assert [each.kernel for each in plan.before] in ([rows_kernel], [])
 
 

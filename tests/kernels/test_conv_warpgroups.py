@@ -10,8 +10,8 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import config
-from ptxdsl.kernels.call.convolutions.conv import chosen_plan
-from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.convolutions.conv import convolution_plan
+from ptxdsl.kernels.call.convolutions.problem import convolution_problem, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.options import GemmOptions
@@ -304,13 +304,13 @@ def test_the_copying_thread_divides_by_tiles_not_by_lines():
 
 def chosen(image, filters, dtype=np.float16, **moves):
     """The launch of a call without a configuration."""
-    return chosen_plan(CONVOLUTIONS, problem_of(image, filters, dtype, **moves), GemmOptions())
+    return convolution_plan(CONVOLUTIONS, problem_of(image, filters, dtype, **moves), GemmOptions())
 
 
 def problem_of(image, filters, dtype=np.float16, **moves):
     x, w = np.empty(image, dtype), np.empty((*filters, image[3]), dtype)
     out = np.empty(plain_shape(image, filters, **moves), dtype)
-    return convolution_of(x, w, out, window(moves.get("pad", 0), moves.get("stride", 1), moves.get("dilation", 1)))
+    return convolution_problem(x, w, out, window(moves.get("pad", 0), moves.get("stride", 1), moves.get("dilation", 1)))
 
 
 def ranked(image, filters, **moves):
@@ -349,7 +349,9 @@ class TestChoice:
         """A matrix is added to sums that lie in shared memory as f32."""
         addend = np.zeros((128, 28, 28, 128), np.float16)
         arrays = (np.empty(shape, np.float16) for shape in ((128, 28, 28, 128), (128, 3, 3, 128), (128, 28, 28, 128)))
-        plan = chosen_plan(CONVOLUTIONS, convolution_of(*arrays, window(1, 1, 1), add_relu, (addend,)), GemmOptions())
+        plan = convolution_plan(
+            CONVOLUTIONS, convolution_problem(*arrays, window(1, 1, 1), add_relu, (addend,)), GemmOptions()
+        )
         tiling = plan.constants["traits"].tiling
         assert not tiling.pingpong and not tiling.swap_ab
 
@@ -411,58 +413,58 @@ def of_channels(count, x, w, **moves):
     )
 
 
-SWAPPED = "`config` has swap_ab=True, and `out` is float16, which only TMA stores from such tiles"
+SWAPPED = "`config` has swap_ab=True, and `out` is float16, which needs TMA stores"
 BY_THREADS = "leave swap_ab out, or give the config schedule=PersistentScheduler()"
 REFUSALS = {
     "channels": (
         partial(of_channels, 12),
-        'atom is "wgmma"; `x` has 12 channels of 2 bytes, and images, lines and pixels that are [720, 144, 24] bytes '
-        "apart from the address 0x on; TMA takes multiples of 16 bytes, not 0",
+        'atom is "wgmma"; `x` has 12 channels of 2 bytes, strides of [720, 144, 24] bytes between images, rows '
+        "and pixels, and the address 0x; TMA takes multiples of 16 bytes, not 0",
         f"pad the channels of both, or {OTHERWISE}",
     ),
     "one image for all": (
         lambda x, w: conv2d(np.broadcast_to(x[:1], x.shape), w, config=LOW),
-        'atom is "wgmma"; `x` has 16 channels of 2 bytes, and images, lines and pixels that are [0, 192, 32] bytes '
-        "apart from the address 0x on; TMA takes multiples of 16 bytes, not 0",
+        'atom is "wgmma"; `x` has 16 channels of 2 bytes, strides of [0, 192, 32] bytes between images, rows '
+        "and pixels, and the address 0x; TMA takes multiples of 16 bytes, not 0",
         f"pad the channels of both, or {OTHERWISE}",
     ),
     "filters": (
         lambda x, w: conv2d(
             x, np.lib.stride_tricks.as_strided(np.zeros((4, 148), w.dtype), w.shape, (296, 96, 32, 2)), config=LOW
         ),
-        'atom is "wgmma"; `w` has filters 296 bytes apart from the address 0x on; TMA takes multiples of 16 bytes',
+        'atom is "wgmma"; `w` has a filter stride of 296 bytes and the address 0x; TMA takes multiples of 16 bytes',
         f"pass a contiguous copy, or {OTHERWISE}",
     ),
     "no channels": (
         partial(of_channels, 0),
-        'atom is "wgmma"; `x` has the shape (2, 5, 6, 0), and nothing to multiply',
+        'atom is "wgmma"; `x` has the shape (2, 5, 6, 0): there is nothing to multiply',
         OTHERWISE,
     ),
     "stride": (
         lambda x, w: conv2d(x, w, pad=9, stride=(1, 9), config=LOW),
-        'atom is "wgmma"; stride is (1, 9); im2col copies take 1 to 8',
+        'atom is "wgmma"; stride is (1, 9); im2col loads take 1 to 8',
         OTHERWISE,
     ),
     "dilation": (
         lambda x, w: conv2d(x, w, pad=(128, 1), dilation=(128, 1), config=LOW),
-        'atom is "wgmma"; windows reach (256, 2) pixels far, and begin (-128, -1) pixels from the first one of an '
-        "image and (-128, -1) from the last; im2col copies take 255 at most, and -128 to 127",
+        'atom is "wgmma"; windows reach over (256, 2) pixels, with corners at (-128, -1) from the first pixel of an '
+        "image and (-128, -1) from the last; im2col loads reach up to 255, with corners from -128 to 127",
         OTHERWISE,
     ),
     "8-bit floats": (
         lambda x, w: conv2d(*(np.zeros((*v.shape[:3], 24), NAMES["e4m3"]) for v in (x, w))),
-        "`x` is float8_e4m3fn, which takes wgmma; `x` has 24 channels of 1 bytes, and images, lines and pixels that are "
-        "[720, 144, 24] bytes apart from the address 0x on; TMA takes multiples of 16 bytes, not 0",
+        "`x` is float8_e4m3fn, which takes wgmma; `x` has 24 channels of 1 bytes, strides of [720, 144, 24] "
+        "bytes between images, rows and pixels, and the address 0x; TMA takes multiples of 16 bytes, not 0",
         "pad the channels of both",
     ),
     "swapped tiles, and lines that tensor copies cannot store": (
         lambda x, w: conv2d(x, w, pad=1, config=tiles(64, 64, swap_ab=True)),
-        f"{SWAPPED}; it takes 16 bytes at a time, and its lines have 8 and begin 8 bytes apart",
+        f"{SWAPPED}; its rows have a length of 8 bytes and a stride of 8 bytes, and TMA stores multiples of 16 bytes",
         BY_THREADS,
     ),
     "swapped tiles of 8 rows": (
         lambda x, w: conv2d(x, w, pad=1, config=tiles(8, 64, swap_ab=True, schedule=IdentityThreadblockSwizzle(1))),
-        f"{SWAPPED}; it does from multiples of 16 rows, and tile is (8, 64, 64)",
+        f"{SWAPPED}; the M of the tile must be a multiple of 16, and tile is (8, 64, 64)",
         BY_THREADS,
     ),
     "swapped tiles, and something beside each element": (
@@ -474,7 +476,7 @@ REFUSALS = {
             operands=(np.zeros((*IMAGES[:3], FILTERS[0]), np.float16),),
             config=tiles(64, 64, swap_ab=True, pingpong=True),
         ),
-        f"{SWAPPED}; where an operand of the epilogue has an element beside each of `out` it does not",
+        f"{SWAPPED}; the epilogue may have no matrix operand",
         BY_THREADS,
     ),
     "depth": (
@@ -507,9 +509,7 @@ def test_other_gpus_are_refused(monkeypatch):
     with pytest.raises(pd.LaunchError) as refused:
         conv2d(np.zeros(IMAGES, NAMES["e5m2"]), np.zeros(FILTERS, NAMES["e5m2"]))
     assert refused.value.message == "`x` is float8_e5m2, which conv2d multiplies on sm_90a; the kernel is for sm_80"
-    assert refused.value.help == (
-        "convert it to float16 before; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
-    )
+    assert refused.value.help == ("convert it to float16 before; on the emulator, set PTXDSL_ARCH=sm_90a")
 
 
 @pytest.mark.parametrize(("channels", "is_staggered"), [(64, False), (256, False), (1024, True)])

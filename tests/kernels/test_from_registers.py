@@ -222,9 +222,9 @@ def test_lines_that_no_map_takes_are_refused(layout, config, name):
         gemm(a, b, out=out, config=config)
     address = (a if name == "a" else b).ctypes.data
     assert caught.value.message == (
-        f"`{name}` has lines 148 bytes apart from the address {address:#x} on; TMA takes multiples of 16 bytes"
+        f"`{name}` has a leading dimension of 148 bytes and the address {address:#x}; TMA takes multiples of 16 bytes"
     )
-    assert caught.value.help == "pad its lines, or leave atom out: then they are loaded without TMA"
+    assert caught.value.help == "pad its leading dimension, or leave atom out: then they are loaded without TMA"
     assert (out == 7).all()
 
 

@@ -11,9 +11,9 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, ptr, s8, s32, u32, u64
 from ptxdsl.arrays import AddressTable, describe
-from ptxdsl.kernels.call.groups.group import group_of
-from ptxdsl.kernels.call.groups.grouped import deal_of, traits_of
-from ptxdsl.kernels.call.groups.table import STRIP, deal
+from ptxdsl.kernels.call.groups.group import problem_group
+from ptxdsl.kernels.call.groups.grouped import assign_to_resident_blocks, traits_of
+from ptxdsl.kernels.call.groups.table import STRIP, assign_tiles
 from ptxdsl.kernels.candidates.facts import ListFacts
 from ptxdsl.kernels.candidates.sm80 import GROUPED
 from ptxdsl.kernels.choose.products import ranked_groups_by_warps
@@ -126,16 +126,16 @@ def test_a_long_k_is_shared_by_many_blocks(name, rng):
     sizes = [(70, 66, 4096), (20, 30, 64), (64, 64, 96)]
     check(machine(name), rng, sizes, config=SMALL, schedule="host", balance="k", beta=0.5)
     shapes = np.array(sizes, np.int64).tobytes()
-    assert deal(shapes, SMALL.tile, 132, "parts", False).slots > 64
+    assert assign_tiles(shapes, SMALL.tile, 132, "parts", False).slots > 64
 
 
 @pytest.mark.parametrize("beta, schedule", [(0.0, AHEAD), (1.0, IN_TURN)])
 def test_what_is_not_cut_is_computed_in_whole_tiles(beta, schedule):
     def kernel(k):
         a, b, c = ([np.ones(shape, np.float16)] * 3 for shape in ((64, k), (k, 64), (64, 64)))
-        group = group_of(a, b, c, [np.ones((64, 64), np.float16) for _ in a], (1.0, beta))
+        group = problem_group(a, b, c, [np.ones((64, 64), np.float16) for _ in a], (1.0, beta))
         made = traits_of(group, SMALL, balanced=True)
-        return deal_of(grouped_kernel, group, made, None, "parts", False)[0]
+        return assign_to_resident_blocks(grouped_kernel, group, made, None, "parts", False)[0]
 
     assert kernel(64)["mode"] == "dealt" and kernel(64)["traits"].schedule == schedule
     assert kernel(4096)["mode"] == "parts" and kernel(4096)["traits"].schedule == IN_TURN

@@ -10,9 +10,9 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.config import using
 from ptxdsl.kernels.call.groups import group
-from ptxdsl.kernels.call.groups.group import group_of
-from ptxdsl.kernels.call.groups.ragged import groups_of, plan_of, request_of
-from ptxdsl.kernels.call.groups.table import deal
+from ptxdsl.kernels.call.groups.group import problem_group
+from ptxdsl.kernels.call.groups.ragged import plan_of, ragged_groups, request_of
+from ptxdsl.kernels.call.groups.table import assign_tiles
 from ptxdsl.kernels.call.paths.select import grouped
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
@@ -55,12 +55,12 @@ REFUSALS = {
     "one matrix": (
         lambda a, b: grouped_gemm(a[0], b[0]),
         "`a` is a ndarray, not a list of matrices\n"
-        "  help: grouped_gemm takes one matrix for each problem; gemm takes a single one, or a batch of them",
+        "  help: grouped_gemm takes one matrix for each problem; gemm takes a single matrix, or a batch",
     ),
     "lists of numbers": (
         lambda a, b: grouped_gemm([[1.0, 2.0]], [[3.0], [4.0]]),
         "`a` is a list of lists, not of matrices\n"
-        "  help: a list of arrays is many products; for a single one pass np.array(a, np.float16)",
+        "  help: a list of arrays means many products; for a single product pass np.array(a, np.float16)",
     ),
     "sizes that do not meet": (
         lambda a, b: grouped_gemm(a, [b[0], ones(3, 6)]),
@@ -69,8 +69,8 @@ REFUSALS = {
     ),
     "mixed types": (
         lambda a, b: grouped_gemm([a[0], a[1].astype(np.float32)], b),
-        "`a[1]` is float32 and `a[0]` float16; all matrices of a list are of one type\n"
-        "  help: convert them before, or call grouped_gemm once for each type",
+        "`a[1]` is float32 and `a[0]` float16; all matrices of a list must have one type\n"
+        "  help: convert them before, or call grouped_gemm once per type",
     ),
     "inputs of two types": (
         lambda a, b: grouped_gemm(a, [x.astype(np.float32) for x in b]),
@@ -80,8 +80,8 @@ REFUSALS = {
     ),
     "mixed orders": (
         lambda a, b: grouped_gemm([a[0], np.asfortranarray(a[1])], b),
-        "`a[0]` is row-major and `a[1]` column-major; all matrices of a list lie alike\n"
-        "  help: copy some into the order of the others, or call grouped_gemm once for each order",
+        "`a[0]` is row-major and `a[1]` column-major; all matrices of a list must have one order\n"
+        "  help: copy some into the order of the others, or call grouped_gemm once per order",
     ),
     "gaps": (
         lambda a, b: grouped_gemm([a[0], ones(5, 12)[:, ::2]], b),
@@ -106,26 +106,26 @@ REFUSALS = {
     ),
     "an output of a wrong type": (
         lambda a, b: grouped_gemm(a, b, out=[ones(4, 8, dtype=np.int32), ones(5, 3, dtype=np.int32)]),
-        "`out` is int32; of float16 matrices grouped_gemm writes float16, bfloat16, float32, "
+        "`out` is int32; for float16 inputs grouped_gemm writes float16, bfloat16, float32, "
         "float8_e4m3fn, float8_e5m2\n"
         "  help: pass one of these, and convert it afterwards",
     ),
     "c and out of two types": (
         lambda a, b: grouped_gemm(a, b, [ones(4, 8, dtype=np.float32), ones(5, 3, dtype=np.float32)], beta=1.0),
-        "`c` is float32 and `out` float16; they are of one type\n  help: convert c before",
+        "`c` is float32 and `out` float16; they must have one type\n  help: convert c before",
     ),
     "c and out in two orders": (
         lambda a, b: grouped_gemm(a, b, [ones(8, 4).T, ones(3, 5).T], beta=1.0),
-        "`c` is column-major and `out` row-major; they lie alike\n"
-        "  help: copy c into the order of out, or pass it as out too: grouped_gemm(a, b, c, out=c, beta=…)",
+        "`c` is column-major and `out` row-major; they must have one order\n"
+        "  help: copy c into the order of out, or write to it: grouped_gemm(a, b, c, out=c, beta=…)",
     ),
     "an output that is an input": (
         lambda a, b: grouped_gemm([ones(6, 6)] * 2, b2 := [ones(6, 6), ones(6, 6)], out=[ones(6, 6), b2[0]]),
-        "`out[1]` shares memory with `b[0]`\n  help: write to memory of its own; only c[i] may be out[i] itself",
+        "`out[1]` shares memory with `b[0]`\n  help: give the output memory of its own; only c[i] may be out[i] itself",
     ),
     "an output twice": (
         lambda a, b: grouped_gemm([ones(6, 6)] * 2, [ones(6, 6)] * 2, out=[ones(6, 6)[:]] * 2),
-        "`out[0]` shares memory with `out[1]`\n  help: write to memory of its own; only c[i] may be out[i] itself",
+        "`out[0]` shares memory with `out[1]`\n  help: give the output memory of its own; only c[i] may be out[i] itself",
     ),
     "an output that is read-only": (
         lambda a, b: grouped_gemm(a, b, out=[ones(4, 8), read_only(5, 3)]),
@@ -145,8 +145,8 @@ REFUSALS = {
     ),
     "a balance that the kernel cannot find": (
         lambda a, b: grouped_gemm(a, b, balance="k"),
-        'balance="k" with schedule="device": who does what depends on the load of all blocks\n'
-        '  help: take schedule="host", which hands the kernel a table',
+        'balance="k" with schedule="device": only the host can compute equal shares of K\n'
+        '  help: pass schedule="host", or leave balance out',
     ),
 }  # fmt: skip
 
@@ -224,7 +224,7 @@ def test_an_odd_address_is_refused():
     with pytest.raises(pd.LaunchError) as refused:
         grouped_gemm([ones(8, 8), odd], [ones(8, 8)] * 2)
     assert words(refused.value) == (
-        f"`a[1]` begins at the address {odd.ctypes.data:#x}, which is no multiple of its 2-byte elements\n"
+        f"`a[1]` begins at the address {odd.ctypes.data:#x}, which is not a multiple of its 2-byte element size\n"
         "  help: make a copy of it: a GPU reads aligned elements only"
     )
 
@@ -242,11 +242,11 @@ def test_too_many_tiles_are_refused():
     side = 16 * 2**16
     a, b, out = OnGpu((side, 1), 1 << 40), OnGpu((1, side), 1 << 41), OnGpu((side, side), 1 << 44)
     with pytest.raises(pd.ScheduleError) as refused:
-        deal(np.array([[side, side, 1]]).tobytes(), TINY.tile, 132, "device", False)
+        assign_tiles(np.array([[side, side, 1]]).tobytes(), TINY.tile, 132, "device", False)
     assert words(refused.value) == (
         "1 problems have 4294967296 tiles, more than 2**31\n  help: take larger tiles, or compute the problems in parts"
     )
-    assert group_of([a], [b], None, [out], (1.0, 0.0)).shapes.tolist() == [[side, side, 1]]
+    assert problem_group([a], [b], None, [out], (1.0, 0.0)).shapes.tolist() == [[side, side, 1]]
 
 
 def test_arrays_of_two_devices_are_refused():
@@ -260,7 +260,7 @@ def test_arrays_of_two_devices_are_refused():
         grouped_gemm([ones(4, 6), OnGpu((4, 6))], [ones(6, 8)] * 2)
     assert words(refused.value) == (
         "`a[1]` is on cuda:0 and `a[0]` on the host\n"
-        "  help: one launch runs on one GPU: move the arrays there, or call grouped_gemm once for each"
+        "  help: one launch runs on one GPU: move the arrays there, or call grouped_gemm once per GPU"
     )
 
 
@@ -302,11 +302,11 @@ def masked(**options):
 RAGGED = {
     "a of three dimensions": (
         lambda: ragged(a=ones(1, 10, 6)),
-        "`a` has the shape (1, 10, 6); it has 2 dimensions\n  help: pass `a` of (rows, K)",
+        "`a` has the shape (1, 10, 6); it must have 2 dimensions\n  help: pass `a` of (rows, K)",
     ),
     "b of two dimensions": (
         lambda: ragged(b=ones(6, 8)),
-        "`b` has the shape (6, 8); it has 3 dimensions\n  help: pass `b` of (groups, K, N)",
+        "`b` has the shape (6, 8); it must have 3 dimensions\n  help: pass `b` of (groups, K, N)",
     ),
     "two types": (
         lambda: ragged(a=ones(10, 6, dtype=np.float32)),
@@ -316,12 +316,12 @@ RAGGED = {
     "8-bit floats": (
         lambda: ragged(a=ones(10, 6, dtype=NAMES["e5m2"]), b=ones(2, 6, 8, dtype=NAMES["e5m2"])),
         "`a` is float8_e5m2 and `b` is float8_e5m2\n"
-        "  help: call scaled_gemm_ragged, with a scale of 1 for each tensor where they have none",
+        "  help: call scaled_gemm_ragged, with scales of 1 if the matrices have none",
     ),
     "b transposed": (
         lambda: ragged(b=ones(2, 8, 6)),
         "`a` has the shape (10, 6) and `b` (2, 8, 6): 6 columns meet 8 rows\n"
-        "  help: pass b of (groups, K, N); of (groups, N, K), pass a view with the last two exchanged",
+        "  help: pass b of (groups, K, N); for b of (groups, N, K), pass a view with the last two axes exchanged",
     ),
     "offsets of another type": (
         lambda: ragged(offsets=np.array([3, 10])),
@@ -330,7 +330,7 @@ RAGGED = {
     "offsets of another length": (
         lambda: ragged(offsets=np.array([0, 3, 10], np.int32)),
         "`offsets` has the shape (3,) and strides of (1,) elements; `b` has 2 groups\n"
-        "  help: pass 2 numbers without gaps, one for each group",
+        "  help: pass 2 contiguous numbers, one per group",
     ),
     "an output of another shape": (
         lambda: ragged(out=ones(10, 9)),
@@ -338,11 +338,11 @@ RAGGED = {
     ),
     "an output of a wrong type": (
         lambda: ragged(out=ones(10, 8, dtype=np.int32)),
-        "`out` is int32; of float16 arrays it may be float16, bfloat16, float32\n  help: pass one of these, and convert it afterwards",
+        "`out` is int32; for float16 inputs it may be float16, bfloat16, float32\n  help: pass one of these, and convert it afterwards",
     ),
     "a column-major output": (
         lambda: ragged(out=ones(8, 10).T),
-        "`out` has strides of (1, 10) elements; its rows lie without gaps, one behind the other\n"
+        "`out` has strides of (1, 10) elements; its rows must be contiguous and must not overlap\n"
         "  help: make a row-major output",
     ),
     "a read-only output": (
@@ -376,12 +376,12 @@ RAGGED = {
     ),
     "groups of a and b": (
         lambda: masked(a=ones(3, 5, 6)),
-        "`a` has 3 groups and `b` 2\n  help: give each group one matrix in each",
+        "`a` has 3 groups and `b` 2\n  help: give each group one matrix in both",
     ),
     "counts of another length": (
         lambda: masked(counts=np.array([1], np.int32)),
         "`counts` has the shape (1,) and strides of (1,) elements; `b` has 2 groups\n"
-        "  help: pass 2 numbers without gaps, one for each group",
+        "  help: pass 2 contiguous numbers, one per group",
     ),
 }  # fmt: skip
 
@@ -404,8 +404,8 @@ def test_too_many_tiles_of_groups_are_refused():
     )
 
 
-ENDS = "pass where each group ends: an empty one ends where the one before it does"
-COUNTS = "pass how many rows of each matrix count: of an empty group, 0"
+ENDS = "pass the end of each group; an empty group ends where the previous one does"
+COUNTS = "pass the number of valid rows of each matrix, 0 for an empty group"
 WRONG = {
     "decreasing": (
         ragged,
@@ -455,7 +455,7 @@ def test_kernels_stop_at_sizes_that_only_they_read(case):
     call, sizes, _ = WRONG[case]
     (shape, _), form = SIZED[call], call.__name__
     out = np.full(shape, np.nan, np.float16)
-    groups = groups_of(form, ones(*shape[:-1], 6), ones(2, 6, 8), np.array(sizes, np.int32), out)
+    groups = ragged_groups(form, ones(*shape[:-1], 6), ones(2, 6, 8), np.array(sizes, np.int32), out)
     with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel executed a trap, by thread"):
         plan_of(KERNELS, form, groups, grouped(None, request_of(groups, form)), True).run()
     assert np.isnan(out).all()

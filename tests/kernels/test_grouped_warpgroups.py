@@ -9,7 +9,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import grouped as call
-from ptxdsl.kernels.call.groups.group import group_of
+from ptxdsl.kernels.call.groups.group import problem_group
 from ptxdsl.kernels.call.paths.select import trials_of_class
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
@@ -70,7 +70,7 @@ def test_shares_whose_outputs_are_not_stored_in_boxes(name, rng):
 
 def test_the_tile_of_few_rows_does_not_spill():
     rows = [np.zeros((height, 2048), np.float16) for height in (20, 80, 140)] * 20
-    group = group_of(rows, [np.zeros((1408, 2048), np.float16).T] * len(rows), None, None, (1.0, 0.0))
+    group = problem_group(rows, [np.zeros((1408, 2048), np.float16).T] * len(rows), None, None, (1.0, 0.0))
     for chosen in (None, GemmConfig(tile=(64, 256, 64), atom="wgmma")):
         check_no_spill(warpgroup_grouped_kernel, call.traits_of(group.row_major, chosen))
 
@@ -120,7 +120,7 @@ def ones(*shape):
 class TestChoice:
     def chosen(self, sizes, schedule="device", config=None):
         a, b = [ones(m, k) for m, _, k in sizes], [ones(n, k).T for _, n, k in sizes]
-        return call.traits_of(group_of(a, b, None, None, (1.0, 0.0)).row_major, config, schedule)
+        return call.traits_of(problem_group(a, b, None, None, (1.0, 0.0)).row_major, config, schedule)
 
     def test_large_problems_go_by_warpgroups(self):
         assert isinstance(self.chosen([(2048, 2048, 512), (1024, 4096, 256)]), WarpgroupTraits)
@@ -135,12 +135,12 @@ class TestChoice:
 
     def test_shares_are_among_what_is_tuned(self):
         a, b = [ones(1024, 64)] * 8, [ones(4096, 64).T] * 8
-        known = trials_of_class(call.request_of(group_of(a, b, None, None, (1.0, 0.0)).row_major))
+        known = trials_of_class(call.request_of(problem_group(a, b, None, None, (1.0, 0.0)).row_major))
         assert [each.config.stagger for _, each in known if each.config.swap_ab] == [3]
 
     def test_of_fp8_only_wgmma_is_tuned(self):
         a, b = [np.ones((64, 64), NAMES["e4m3"])] * 2, [np.ones((64, 64), NAMES["e4m3"]).T] * 2
-        known = trials_of_class(call.request_of(group_of(a, b, None, None, (1.0, 0.0)).row_major))
+        known = trials_of_class(call.request_of(problem_group(a, b, None, None, (1.0, 0.0)).row_major))
         assert {each.config.atom for _, each in known} == {"wgmma"}
 
     @pytest.mark.parametrize("sizes", [[(64, 64, 64)], [(1024, 1024, 513)], [(1024, 1024, 512), (8, 8, 0)]])
@@ -154,7 +154,7 @@ class TestChoice:
         a, b, out = [ones(9, 64)] * 2, [ones(64, n)] * 2, [np.zeros((9, n), dtype) for _ in range(2)]
         config = GemmConfig((64, 64, 64), stages=2, atom="wgmma")
         b = [np.asfortranarray(x) for x in b]
-        traits = call.traits_of(group_of(a, b, out if beta else None, out, (1.0, beta)).row_major, config)
+        traits = call.traits_of(problem_group(a, b, out if beta else None, out, (1.0, beta)).row_major, config)
         assert traits.operands.out_boxes == boxes
 
     def test_tables_of_the_host_go_another_way(self):
@@ -163,7 +163,7 @@ class TestChoice:
 
 def test_the_longest_k_is_dealt_first():
     a, b = [ones(8, k) for k in (64, 128, 64, 256)], [ones(k, 8) for k in (64, 128, 64, 256)]
-    group = group_of(a, b, None, None, (1.0, 0.0))
+    group = problem_group(a, b, None, None, (1.0, 0.0))
     plan = call.list_plan(KERNELS, group, call.traits_of(group, LOW), (None, a, b, None))
     assert plan.table.order.tolist() == [3, 1, 0, 2]
 
@@ -171,12 +171,12 @@ def test_the_longest_k_is_dealt_first():
 REFUSED = {
     "lines": (
         lambda: grouped_gemm([ones(4, 64), ones(4, 65)], [ones(64, 8), ones(65, 8)], config=LOW),
-        "`a[1]` has lines 130 bytes apart from the address",
-        "pad its lines, or leave atom out: then they are loaded without TMA",
+        "`a[1]` has a leading dimension of 130 bytes and the address",
+        "pad its leading dimension, or leave atom out: then they are loaded without TMA",
     ),
     "no K": (
         lambda: grouped_gemm([ones(4, 64), ones(4, 0)], [ones(64, 8), ones(0, 8)], config=LOW),
-        'atom is "wgmma", and problem 1 has nothing to multiply: its K is 0, or alpha is',
+        'atom is "wgmma", and problem 1 has nothing to multiply: its K or alpha is 0',
         "leave atom out",
     ),
     "not along K": (
@@ -190,8 +190,8 @@ REFUSED = {
     ),
     "schedule": (
         lambda: grouped_gemm([ones(4, 64)], [ones(64, 8)], config=LOW, schedule="host"),
-        'atom is "wgmma", whose blocks find their tiles themselves',
-        'take schedule="device", without balance, or leave atom out',
+        'atom is "wgmma", whose tiles are assigned dynamically',
+        'pass schedule="device", without balance, or leave atom out',
     ),
 }
 

@@ -256,7 +256,7 @@ def test_addresses_that_no_tensor_copy_takes(name, launched, rng):
     for x, y, z in zip(a, b, gemm(*given), strict=True):
         assert np.array_equal(where.values(z), exact(x, y))
     out = [where.array(poisoned((40, 24), "row", "f16")) for _ in range(3)]
-    with pytest.raises(pd.LaunchError, match=r"`a\[1\]` has lines 128 bytes apart from the address 0x"):
+    with pytest.raises(pd.LaunchError, match=r"`a\[1\]` has a leading dimension of 128 bytes and the address 0x"):
         gemm(*given, out=out, config=tiles())
     assert not launched and all(np.isnan(where.values(each)).all() for each in out)
 
@@ -269,9 +269,9 @@ def test_fp8_at_such_addresses_is_refused(name, launched, rng):
     out = [where.array(poisoned((40, 24), "row", "f32")) for _ in range(3)]
     with pytest.raises(pd.LaunchError) as caught:
         gemm(*([*map(where.array, each)] for each in (a, b)), out=out)
-    assert caught.value.message.startswith("`b[2]` has lines 64 bytes apart from the address 0x")
+    assert caught.value.message.startswith("`b[2]` has a leading dimension of 64 bytes and the address 0x")
     assert caught.value.message.endswith("; TMA takes multiples of 16 bytes")
-    assert caught.value.help == "pad its lines"
+    assert caught.value.help == "pad its leading dimension"
     assert not launched and all(np.isnan(where.values(each)).all() for each in out)
 
 
@@ -326,7 +326,7 @@ class TestChoice:
 
     def test_it_is_as_of_groups(self):
         a, b = [ones("f16", 1024, 512)] * 6, [ones("f16", 512, 4096)] * 6
-        group = batched.batch_of({"a": a, "b": b}, (1.0, 0.0)).row_major
+        group = batched.batched_group({"a": a, "b": b}, (1.0, 0.0)).row_major
         chosen = batched.grouped_traits(group, GemmOptions())
         assert chosen == grouped.traits_of(group, None) and chosen.tiling.stagger
 
@@ -334,7 +334,7 @@ class TestChoice:
 A, B = ([ones("f16", 64, 64)] for _ in range(2))
 E4M3 = [ones("e4m3", 64, 64)], [ones("e4m3", 64, 64).T]
 PERSISTENT = PersistentScheduler()
-DEALT = "tiles of lists are dealt to its blocks while they run"
+DEALT = "tiles of lists are assigned dynamically"
 SPLIT = "split_k is 2, and the products are batches: each of them is computed by blocks of its own"
 REFUSED = {
     "a schedule": (
@@ -369,13 +369,13 @@ REFUSED = {
     ),
     "no K": (
         lambda out: gemm([A[0][:, :0]], [B[0][:0]], out=out, config=tiles()),
-        'atom is "wgmma", and problem 0 has nothing to multiply: its K is 0, or alpha is',
+        'atom is "wgmma", and problem 0 has nothing to multiply: its K or alpha is 0',
         "leave atom out",
     ),
     "no K of fp8": (
         lambda out: gemm([E4M3[0][0][:, :0]], [E4M3[1][0][:0]], out=out),
-        "`a` and `b` are float8_e4m3fn, which takes wgmma, and problem 0 has nothing to multiply: its K is 0, or alpha is",
-        "leave such problems out, and scale their c by beta",
+        "`a` and `b` are float8_e4m3fn, which takes wgmma, and problem 0 has nothing to multiply: its K or alpha is 0",
+        "leave these problems out, and scale their c by beta",
     ),
     "int8 along N": (
         lambda out: gemm([ones("s8", 64, 64)], [ones("s8", 64, 64)], out=out, config=tiles("s8")),
@@ -401,7 +401,7 @@ REFUSED = {
     "operands of the epilogue": (
         lambda out: gemm(*E4M3, out=out, epilogue=add_relu, operands=[per_column(ones("f16", 64))]),
         "operands of the epilogue are given, and the matrices are lists",
-        "pass arrays of three dimensions, whose products all take the same operands",
+        "pass arrays of three dimensions: all their products take the same operands",
     ),
 }
 
@@ -422,8 +422,8 @@ ROUNDED = [np.zeros((64, 64), NAMES["e4m3"])]
 @pytest.mark.parametrize(("call", "message", "help"), [
     (
         lambda: grouped_gemm(A, B, out=ROUNDED * len(A), schedule="host"),
-        "`out` is float8_e4m3fn, which takes wgmma, whose blocks find their tiles themselves",
-        'take schedule="device", without balance',
+        "`out` is float8_e4m3fn, which takes wgmma, whose tiles are assigned dynamically",
+        'pass schedule="device", without balance',
     ),
     (
         lambda: gemm(A, B, out=ROUNDED * len(A), schedule=PERSISTENT),
@@ -432,7 +432,7 @@ ROUNDED = [np.zeros((64, 64), NAMES["e4m3"])]
     ),
     (
         lambda: grouped_gemm(A, B, ROUNDED * len(A), out=ROUNDED * len(A), beta=1.0),
-        "`c` is float8_e4m3fn; what is added has 16 bits or more",
+        "`c` is float8_e4m3fn; C must have 16 bits or more",
         "leave c out, or write to an `out` of float16",
     ),
     (
@@ -456,9 +456,7 @@ def test_rounded_outputs_on_other_gpus(monkeypatch):
         assert caught.value.message == (
             "`out` is float8_e4m3fn, to which grouped_gemm rounds on sm_90a; the kernel is for sm_89"
         )
-        assert caught.value.help == (
-            "convert a float16 `out` afterwards; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
-        )
+        assert caught.value.help == ("convert a float16 `out` afterwards; on the emulator, set PTXDSL_ARCH=sm_90a")
 
 
 @pytest.mark.exhaustive
@@ -489,9 +487,7 @@ def test_fp8_on_other_gpus(monkeypatch):
         assert caught.value.message == (
             "`a` and `b` are float8_e4m3fn, which grouped_gemm multiplies on sm_90a; the kernel is for sm_89"
         )
-        assert caught.value.help == (
-            "convert them to float16 before; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
-        )
+        assert caught.value.help == ("convert them to float16 before; on the emulator, set PTXDSL_ARCH=sm_90a")
 
 
 @pytest.mark.exhaustive

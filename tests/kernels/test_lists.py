@@ -22,7 +22,7 @@ def launch_of(order=None, columns=((8, 10), (4,), (6,)), repeats=(), make=None):
     """Of two problems, whose arrays are their addresses: out at 5000 and 6000, a at 1000 and 2000, b at 3000 and 4000."""
     sent = []
     launch = ListLaunch(
-        alike=lambda *arrays: None not in arrays,
+        has_layout=lambda *arrays: None not in arrays,
         repeats=repeats,
         addresses=[5000, 6000, 1000, 2000, 3000, 4000],
         rows=np.zeros((2, 12), np.int64),
@@ -30,8 +30,8 @@ def launch_of(order=None, columns=((8, 10), (4,), (6,)), repeats=(), make=None):
         columns=[list(c) for c in columns],
         bytes=np.array([100, 100, 100, 0, 100, 100]),
         written=np.arange(6) < 2,
-        make=make,
-        send=lambda *given: sent.append(given),
+        allocate=make,
+        launch_table=lambda *given: sent.append(given),
         library=LIBRARY,
         current_stream=lambda: 7,
         lengths=(None if make else 2, 2, 2, None),
@@ -122,7 +122,7 @@ def test_a_planned_launch_computes_what_the_first_one_does(options, beta, order,
             [(m, k) for m, _, k in sizes], [(k, n) for _, n, k in sizes], *[[(m, n) for m, n, _ in sizes]] * 2
         ))  # fmt: skip
         if not careful:
-            monkeypatch.setattr(grouped, "group_of", None)
+            monkeypatch.setattr(grouped, "problem_group", None)
         grouped_gemm(a, b, c, out=out, alpha=0.5, beta=beta, config=config, **options)
         exact = [0.5 * (x.float() @ y.float()) + beta * z.float() for x, y, z in zip(a, b, c, strict=True)]
         assert all(torch.allclose(z.float(), e, atol=0.1, rtol=1e-2) for z, e in zip(out, exact, strict=True))

@@ -160,8 +160,8 @@ COLUMN_HELP = "pass 8 values without gaps, one for each column of the product, o
 REFUSALS = {
     "a matrix": (
         f32(2, 6, 8),
-        "`operands[0]` is of type ndarray; the epilogue of groups of rows takes one value a row or a column",
-        "write per_row(…) or per_column(…) around it, and add a matrix to the output afterwards",
+        "`operands[0]` is of type ndarray; the epilogue of groups of rows takes one value per row or column",
+        "wrap it in per_row(…) or per_column(…); add a matrix to the output afterwards",
     ),
     "rows of another number": (
         per_row(f32(2, 5)), "`operands[0]` has 5 values; the product of each group has 6 rows", ROW_HELP

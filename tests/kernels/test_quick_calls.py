@@ -24,7 +24,7 @@ from ptxdsl.kernels.attention_mla import attention_decode_mla, mla_kernel
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
-from ptxdsl.kernels.call.matrix import list_maker, maker
+from ptxdsl.kernels.call.matrix import allocator, list_allocator
 from ptxdsl.kernels.candidates.sm80 import SMALL
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.conv import conv2d, warpgroup_conv2d_kernel
@@ -469,25 +469,25 @@ class TestNewOutputs:
         return made
 
     def test_on_the_current_gpu(self, fast):
-        out = maker("torch", [4, 6], "torch.float16")(Tensor(2, 2))
+        out = allocator("torch", [4, 6], "torch.float16")(Tensor(2, 2))
         assert fast == [((4, 6), (6, 1), "torch.float16")] and out.shape == (4, 6)
 
     def test_several_on_the_current_gpu(self, fast):
-        outs = list_maker("torch", [[4, 6], [2, 3]], "torch.float16")(Tensor(2, 2))
+        outs = list_allocator("torch", [[4, 6], [2, 3]], "torch.float16")(Tensor(2, 2))
         assert fast == [((4, 6), (6, 1), "torch.float16"), ((2, 3), (3, 1), "torch.float16")]
         assert [out.shape for out in outs] == [(4, 6), (2, 3)]
 
     def test_by_the_tensor_itself_on_another_one(self, fast):
-        out = maker("torch", (4, 6), "torch.float16")(Tensor(2, 2, device=1))
+        out = allocator("torch", (4, 6), "torch.float16")(Tensor(2, 2, device=1))
         assert not fast and (out.shape, out.ordinal) == ((4, 6), 1)
-        outs = list_maker("torch", [(4, 6), (2, 3)], "torch.float16")(Tensor(2, 2, device=1))
+        outs = list_allocator("torch", [(4, 6), (2, 3)], "torch.float16")(Tensor(2, 2, device=1))
         assert not fast and [(out.shape, out.ordinal) for out in outs] == [((4, 6), 1), ((2, 3), 1)]
 
     def test_by_the_tensor_itself_where_it_is_of_a_class_of_its_own(self, fast):
         class Special(Tensor):
             pass
 
-        assert maker("torch", (4, 6), "torch.float16")(Special(2, 2)).shape == (4, 6)
+        assert allocator("torch", (4, 6), "torch.float16")(Special(2, 2)).shape == (4, 6)
         assert not fast
 
 

@@ -85,8 +85,8 @@ def f32(*shape):
 REFUSALS = {
     "a matrix": (
         (f32(6, 8),),
-        "`operands[0]` is of type ndarray; the epilogue of groups of rows takes one value a row or a column\n"
-        "  help: write per_row(…) or per_column(…) around it, and add a matrix to the output afterwards",
+        "`operands[0]` is of type ndarray; the epilogue of groups of rows takes one value per row or column\n"
+        "  help: wrap it in per_row(…) or per_column(…); add a matrix to the output afterwards",
     ),
     "rows of another number": (
         (per_row(f32(5)),),

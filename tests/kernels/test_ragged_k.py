@@ -161,7 +161,7 @@ def ones(*shape):
 
 class TestChoice:
     def chosen(self, rows, m, n, dtype=np.float16):
-        groups = call.groups_of(
+        groups = call.ragged_k_groups(
             np.ones((rows, m), dtype), np.ones((rows, n), dtype), np.zeros(4, np.int32), None, None, 0.0
         )
         return grouped(None, call.request_of(groups))
@@ -190,7 +190,7 @@ REFUSED = {
     "8-bit floats": (
         lambda: grouped_gemm_ragged_k(ones(4, 8).astype(NAMES["e4m3"]), ones(4, 8).astype(NAMES["e5m2"]), ENDS),
         "`a` is float8_e4m3fn and `b` is float8_e5m2",
-        "call scaled_gemm_ragged_k of a.T and b, with a scale of 1 for each tensor where they have none",
+        "call scaled_gemm_ragged_k of a.T and b, with scales of 1 if the matrices have none",
     ),
     "column-major a": (
         lambda: grouped_gemm_ragged_k(ones(8, 8).T, ones(8, 8), ENDS, config=LOW),
@@ -201,7 +201,7 @@ REFUSED = {
         lambda: grouped_gemm_ragged_k(
             np.ones((8, 16), np.int8), np.ones((8, 16), np.int8), ENDS, config=replace(LOW, tile=(64, 64, 128))
         ),
-        'atom is "wgmma", and `a` and `b` are int8, which it multiplies along lines, and here lines are rows of K',
+        'atom is "wgmma", and `a` and `b` are int8, which wgmma multiplies K-major only; the rows of `a` and `b` run along M and N',
         "leave atom out, or convert them to float16 or bfloat16",
     ),
     "C of another shape": (
@@ -211,7 +211,7 @@ REFUSED = {
     ),
     "C of another type": (
         lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, ones(1, 8, 8).astype(np.float32), beta=1),
-        "`c` is float32 and `out` float16; they are of one type",
+        "`c` is float32 and `out` float16; they must have one type",
         "pass an `out` of the type of c, or convert c before",
     ),
     "nothing that beta multiplies": (
@@ -221,7 +221,7 @@ REFUSED = {
     ),
     "column-major C": (
         lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, ones(1, 8, 8).transpose(0, 2, 1), beta=1),
-        "`c` has strides of (64, 1, 8) elements; its rows lie without gaps, as those of the output",
+        "`c` has strides of (64, 1, 8) elements; its rows must be contiguous",
         "make a row-major copy",
     ),
     "beta": (
@@ -232,7 +232,7 @@ REFUSED = {
     "an offset past the rows": (
         lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), np.array([5], np.int32), validate=True),
         "`offsets[0]` is 5; group 0 takes a number from 0 to the 4 rows of `a`",
-        "pass where each group ends: an empty one ends where the one before it does",
+        "pass the end of each group; an empty group ends where the previous one does",
     ),
 }
 
@@ -248,7 +248,7 @@ def test_refusals(which):
 def test_accumulate_is_c_and_beta_here():
     with pytest.raises(pd.CallError) as caught:
         grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, accumulate=True)
-    assert caught.value.help == "pass the array that is added to as `c=` and `out=`, with beta=1"
+    assert caught.value.help == "pass the accumulated array as both `c=` and `out=`, with beta=1"
 
 
 def test_a_call_that_is_refused_writes_nothing():
@@ -263,7 +263,7 @@ def test_a_call_that_is_refused_writes_nothing():
 @pytest.mark.parametrize("config", [SMALL, LOW], ids=["warps", "warpgroups"])
 def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
     out = np.zeros((2, 8, 8), np.float16)
-    groups = call.groups_of(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), out)
+    groups = call.ragged_k_groups(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), out)
     plan = call.plan_of(KERNELS, groups, grouped(config, call.request_of(groups)), validate=True)
     with pytest.raises(pd.EmulationError, match="the kernel executed a trap, by thread"):
         plan.run()

@@ -269,7 +269,7 @@ def test_an_epilogue(name, rng):
 def test_a_kernel_that_validates_stops_at_sizes_that_make_no_sense(form, sizes):
     shape = (10, 8) if form == "ragged" else (2, 10, 8)
     a, b, out = np.ones(shape, np.float16), np.ones((2, 8, 8), np.float16), np.zeros(shape, np.float16)
-    groups = call.groups_of(form, a, b, np.array(sizes, np.int32), out)
+    groups = call.ragged_groups(form, a, b, np.array(sizes, np.int32), out)
     plan = call.plan_of(KERNELS, form, groups, grouped(LOW, call.request_of(groups, form)), validate=True)
     with pytest.raises(pd.EmulationError, match="warpgroup_ragged_kernel: the kernel executed a trap, by thread"):
         plan.run()
@@ -290,7 +290,7 @@ def test_warps_whose_warpgroup_lets_a_deep_tile_pass_miss_no_stage_that_is_fille
 def test_blocks_take_tiles_in_turn_and_leave_the_counters_as_they_were(rng):
     """Each of 3 blocks takes one number behind the last tile."""
     a, b, out = ones(300, 64), ones(2, 64, 128), np.zeros((300, 128), np.float16)
-    groups = call.groups_of("ragged", a, b, np.array([170, 300], np.int32), out)
+    groups = call.ragged_groups("ragged", a, b, np.array([170, 300], np.int32), out)
     plan = call.plan_of(KERNELS, "ragged", groups, grouped(LOW, call.request_of(groups, "ragged")), validate=False)
     for _ in range(2):
         plan.run()
@@ -302,7 +302,7 @@ class TestChoice:
     def chosen(self, rows, n, k, groups, form="ragged"):
         shape = (rows, k) if form == "ragged" else (groups, rows, k)
         a, b, sizes = np.zeros(shape, np.float16), np.zeros((groups, k, n), np.float16), np.zeros(groups, np.int32)
-        return grouped(None, call.request_of(call.groups_of(form, a, b, sizes, None), form))
+        return grouped(None, call.request_of(call.ragged_groups(form, a, b, sizes, None), form))
 
     @pytest.mark.parametrize("form", ["ragged", "masked"])
     def test_large_groups_go_by_warpgroups(self, form):
@@ -314,7 +314,7 @@ class TestChoice:
     def test_rows_that_are_gathered_or_scattered_have_shares(self, which):
         """Of tiles so high rows are copied before."""
         a, b, sizes = np.zeros((8192, 512), np.float16), np.zeros((4, 512, 4096), np.float16), np.zeros(4, np.int32)
-        groups = call.groups_of(
+        groups = call.ragged_groups(
             "ragged", a, b, sizes, np.zeros((8192, 4096), np.float16), **{which: np.zeros(8192, np.int32)}
         )
         traits = grouped(None, call.request_of(groups, "ragged"))
@@ -335,14 +335,14 @@ def ones(*shape):
     return np.ones(shape, np.float16)
 
 
-LEFT_OUT = "pad its lines, or leave atom out: then they are loaded without TMA"
+LEFT_OUT = "pad its leading dimension, or leave atom out: then they are loaded without TMA"
 REFUSED = {
-    "lines of a": (ones(64, 65), ones(1, 65, 64), "`a` has lines 130 bytes apart", LEFT_OUT),
-    "lines of b": (ones(64, 64), ones(1, 64, 65), "`b` has lines 130 bytes apart", LEFT_OUT),
+    "lines of a": (ones(64, 65), ones(1, 65, 64), "`a` has a leading dimension of 130 bytes", LEFT_OUT),
+    "lines of b": (ones(64, 64), ones(1, 64, 65), "`b` has a leading dimension of 130 bytes", LEFT_OUT),
     "groups that run backwards": (
         ones(64, 64),
         ones(2, 64, 64)[::-1],
-        "`b` has lines 128 bytes apart, and matrices -8192 bytes apart from",
+        "`b` has a leading dimension of 128 bytes, a batch stride of -8192 bytes",
         LEFT_OUT,
     ),
     "no K": (
@@ -379,11 +379,11 @@ def test_what_cannot_gather():
     a, b, ends = ones(64, 64), ones(1, 64, 64), np.array([64], np.int32)
     with pytest.raises(pd.LaunchError) as caught:
         grouped_gemm_ragged(a, b, ends, rows=np.zeros(64, np.int64))
-    assert caught.value.message == "`rows` is int64 with strides of (1,) elements; it takes int32 without gaps"
+    assert caught.value.message == "`rows` is int64 with strides of (1,) elements; it takes contiguous int32"
     assert caught.value.help == "convert it before, or make a contiguous copy"
     with pytest.raises(pd.LaunchError) as caught:
         grouped_gemm_ragged(np.asfortranarray(a), b, ends, rows=np.zeros(64, np.int32))
-    assert caught.value.message == "`rows` gathers rows of `a`, which is column-major: they do not lie without gaps"
+    assert caught.value.message == "`rows` gathers rows of `a`, which is column-major: its rows are not contiguous"
     assert caught.value.help == "pass a row-major `a`, or a[rows], which copies them"
 
 
@@ -428,6 +428,6 @@ def _check_resources(traits, **constants):
 def test_groups_of_few_rows_stream_their_weights_by_low_tiles_where_k_is_long(groups, rows, n, k, height):
     """As was faster on an H200; arrays take no memory, as nobody writes to them."""
     a, b, out = (np.empty(shape, NAMES["bf16"]) for shape in ((rows, k), (groups, n, k), (rows, n)))
-    arrays = call.groups_of("ragged", a, b.transpose(0, 2, 1), np.empty(groups, np.int32), out)
+    arrays = call.ragged_groups("ragged", a, b.transpose(0, 2, 1), np.empty(groups, np.int32), out)
     assert grouped(None, call.request_of(arrays, "ragged")).tile[0] == height
     assert height in {each.config.tile[0] for each in promising(trials_of_class(call.request_of(arrays, "ragged")))}

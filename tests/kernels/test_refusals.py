@@ -76,7 +76,7 @@ def test_nothing_is_written_by_a_call_that_is_refused():
 def test_a_matrix_at_an_odd_address_is_refused():
     odd = np.zeros(129, np.uint8)[1:].view(np.float16).reshape(8, 8)
     with pytest.raises(
-        pd.LaunchError, match=r"`a` begins at the address 0x[0-9a-f]+, which is no multiple of its 2-byte"
+        pd.LaunchError, match=r"`a` begins at the address 0x[0-9a-f]+, which is not a multiple of its 2-byte"
     ):
         gemm(odd, np.eye(8, dtype=np.float16))
 
@@ -86,7 +86,7 @@ def test_an_output_at_an_odd_address_is_refused():
     with pytest.raises(pd.LaunchError) as refused:
         gemm(np.eye(8, dtype=np.float16), np.eye(8, dtype=np.float16), out=odd)
     assert refused.value.message.startswith("`out` begins at the address 0x")
-    assert refused.value.help == "pass one that begins at such a multiple: a GPU writes aligned elements only"
+    assert refused.value.help == "pass an aligned array: a GPU writes aligned elements only"
 
 
 class OnGpu:

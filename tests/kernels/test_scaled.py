@@ -433,7 +433,7 @@ def test_sizes_in_host_memory_are_validated():
     with pytest.raises(pd.LaunchError) as caught:
         scaled_gemm_ragged(A, B[None], ROWS + 1, ONE, ONE, validate=True)
     message = "`offsets[0]` is 65; group 0 takes a number from 0 to the 64 rows of `a`"
-    help = "pass where each group ends: an empty one ends where the one before it does"
+    help = "pass the end of each group; an empty group ends where the previous one does"
     assert (caught.value.message, caught.value.help) == (message, help)
 
 
@@ -496,18 +496,18 @@ REFUSED = {
     "shapes of scales": (
         lambda: scaled_gemm(A, B, np.ones((64, 3), np.float32), ONE),
         "`scale_a` has the shape (64, 3) and `scale_b` (1,)",
-        "pass one number for each tensor; (64, 1) and (1, 128) for rows and columns; or (64, 2) and (2, 1) for blocks "
+        "pass one number per tensor; (64, 1) and (1, 128) for rows and columns; or (64, 2) and (2, 1) for blocks "
         "of 128",
     ),
     "shapes of scales of masked groups": (
         lambda: scaled_gemm_masked(A[None], B[None], ROWS, np.ones((64, 1), np.float32), np.ones((1, 1, 128), np.float32)),
         "`scale_a` has the shape (64, 1) and `scale_b` (1, 1, 128)",
-        "pass one number for each tensor; (1, 64, 1) and (1, 1, 128) for rows and columns; or (1, 64, 2) and "
+        "pass one number per tensor; (1, 64, 1) and (1, 1, 128) for rows and columns; or (1, 64, 2) and "
         "(1, 2, 1) for blocks of 128",
     ),
     "a single matrix of masked groups": (
         lambda: scaled_gemm_masked(A, B[None], ROWS, ONE, ONE),
-        "`a` has the shape (64, 256); it has 3 dimensions",
+        "`a` has the shape (64, 256); it must have 3 dimensions",
         "pass `a` of (groups, M, K)",
     ),
     "types of scales": (
@@ -517,17 +517,17 @@ REFUSED = {
     ),
     "a scale that is a number": (
         lambda: scaled_gemm(A, B, 0.5, ONE),
-        "`scale_a` is 0.5, a number; the kernel reads scales in memory",
-        "pass np.full(1, 0.5, np.float32), or such an array on the GPU of the matrices",
+        "`scale_a` is 0.5, a number; the kernel reads scales from memory",
+        "pass np.full(1, 0.5, np.float32), or the same array on the GPU of the matrices",
     ),
     "a scale that is a number of numpy": (
         lambda: scaled_gemm_ragged(A, B[None], ROWS, ONE, np.float32(2)),
-        "`scale_b` is 2.0, a number; the kernel reads scales in memory",
-        "pass np.full(1, 2.0, np.float32), or such an array on the GPU of the matrices",
+        "`scale_b` is 2.0, a number; the kernel reads scales from memory",
+        "pass np.full(1, 2.0, np.float32), or the same array on the GPU of the matrices",
     ),
     "scales of columns with gaps": (
         lambda: scaled_gemm(A, B, np.ones((64, 1), np.float32), np.ones((1, 256), np.float32)[:, ::2]),
-        "`scale_b` has strides of (256, 2) elements; scales of columns are contiguous",
+        "`scale_b` has strides of (256, 2) elements; the scales of columns must be contiguous",
         "make a contiguous copy of it",
     ),
     "scales of gathered rows behind each other": (
@@ -535,7 +535,7 @@ REFUSED = {
             A, B[None], ROWS, np.ones((2, 64), np.float32).T, np.ones((1, 2, 1), np.float32),
             rows=np.zeros(64, np.int32),
         ),
-        "`rows` gathers rows of `scale_a`, which has strides of (1, 64) elements: they are not contiguous",
+        "`rows` gathers rows of `scale_a`, which has strides of (1, 64) elements: its rows are not contiguous",
         "make a contiguous copy of it, or pass scale_a[rows] with a[rows], which copies both",
     ),
     "scattered rows of no output": (
@@ -545,13 +545,13 @@ REFUSED = {
     ),
     "types": (
         lambda: scaled_gemm(HALF, HALF.T, ONE, ONE),
-        "`a` and `b` are float16; scales are of float8_e4m3fn or float8_e5m2 matrices",
+        "`a` and `b` are float16; only float8_e4m3fn or float8_e5m2 matrices have scales",
         "call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)",
     ),
     "shapes of scales of batches": (
         lambda: scaled_gemm(np.stack([A] * 2), B, np.ones((64, 1), np.float32), np.ones((1, 128), np.float32)),
         "`scale_a` has the shape (64, 1) and `scale_b` (1, 128)",
-        "pass one number for each tensor; (2, 64, 1) and (1, 128) for rows and columns; or (2, 64, 2) and (2, 1) for "
+        "pass one number per tensor; (2, 64, 1) and (1, 128) for rows and columns; or (2, 64, 2) and (2, 1) for "
         "blocks of 128",
     ),
     "a beta without c": (
@@ -566,28 +566,28 @@ REFUSED = {
     ),
     "a c of another type": (
         lambda: scaled_gemm(A, B, ONE, ONE, HALF[:, :128], out=np.zeros((64, 128), np.float32), beta=1.0),
-        "`c` is float16 and `out` float32; they are of one type",
+        "`c` is float16 and `out` float32; they must have one type",
         "convert c before",
     ),
     "a matrix beside groups": (
         lambda: scaled_gemm_ragged(A, B[None], ROWS, ONE, ONE, epilogue=add, operands=(HALF[:, :128],)),
-        "`operands[0]` is of type ndarray; the epilogue of groups of rows takes one value a row or a column",
-        "write per_row(…) or per_column(…) around it, and add a matrix to the output afterwards",
+        "`operands[0]` is of type ndarray; the epilogue of groups of rows takes one value per row or column",
+        "wrap it in per_row(…) or per_column(…); add a matrix to the output afterwards",
     ),
     "columns of out with scales of blocks": (
         lambda: scaled_gemm(
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32), out=np.zeros((128, 64), np.float32).T
         ),
-        "`out` is column-major, and scales are of blocks: of its transpose each column has a scale for each 128 along K, "
-        "which the kernel takes of rows alone",
-        "make a row-major output, or pass scales of tensors or of rows and columns",
+        "`out` is column-major, and the scales are per block: its transpose would need a scale of B per column and 128 of "
+        "K, which the kernel reads for A alone",
+        "make a row-major output, or pass scales per tensor or per row and column",
     ),
     "scales of rows with gaps, and columns of out": (
         lambda: scaled_gemm(
             A, B, np.ones((64, 2), np.float32)[:, :1], np.ones((1, 128), np.float32),
             out=np.zeros((128, 64), np.float32).T,
         ),
-        "`scale_a` has strides of (2, 1) elements; scales of rows, with a column-major `out`, are contiguous",
+        "`scale_a` has strides of (2, 1) elements; the scales of rows, with a column-major `out`, must be contiguous",
         "make a contiguous copy of it",
     ),
     "a wide tile": (
@@ -595,51 +595,51 @@ REFUSED = {
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
             config=GemmConfig((128, 224, 128), stages=2, atom="wgmma"),
         ),
-        "tile is (128, 224, 128); with scales of blocks its N is 192 at most, or 256, of which each half is multiplied "
-        "alone: a thread has products next to the accumulators of the tile",
-        "take a narrower tile",
+        "tile is (128, 224, 128); with block scales its N may be up to 192, or 256, multiplied in halves: a thread holds "
+        "partial sums next to the accumulators of the tile",
+        "use a narrower tile",
     ),
     "a high tile that is swapped": (
         lambda: scaled_gemm(
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
             config=GemmConfig((48, 64, 128), stages=2, atom="wgmma", swap_ab=True),
         ),
-        "tile is (48, 64, 128), and swap_ab is True; with scales of blocks its M is 32 at most: a thread has the scales "
-        "of a quarter of the rows next to products and accumulators",
-        "take fewer rows, or leave swap_ab out",
+        "tile is (48, 64, 128), and swap_ab is True; with block scales its M may be up to 32: a thread holds the "
+        "scales of a quarter of the rows next to partial sums and accumulators",
+        "use a tile with fewer rows, or leave swap_ab out",
     ),
     "transposed sums of groups": (
         lambda: scaled_gemm_ragged(
             A, B[None], ROWS, np.ones((64, 1), np.float32), np.ones((1, 1, 128), np.float32),
             config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", swap_ab=True),
         ),
-        "`config` has swap_ab=True; scales of rows multiply accumulators that are not transposed",
-        "leave swap_ab out, or pass one scale of each tensor",
+        "`config` has swap_ab=True; scales of rows need accumulators that are not transposed",
+        "leave swap_ab out, or pass one scale per tensor",
     ),
     "three warpgroups": (
         lambda: scaled_gemm(
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
             config=GemmConfig((192, 64, 128), stages=2, atom="wgmma"),
         ),
-        "tile is (192, 64, 128); with scales its M is 64 or 128: products are held next to accumulators, for which three warpgroups "
-        "have too few registers",
-        "take a tile that two warpgroups share",
+        "tile is (192, 64, 128); with scales its M is 64 or 128: partial sums are held next to the accumulators, "
+        "and three warpgroups have too few registers for both",
+        "use a tile for one or two warpgroups",
     ),
     "warpgroups in turns": (
         lambda: scaled_gemm(
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
             config=GemmConfig((128, 64, 128), stages=2, atom="wgmma", pingpong=True),
         ),
-        "`config` has pingpong=True; with scales of blocks warpgroups multiply their shares of a tile at the same time",
-        "leave pingpong out, or pass scales of tensors or of rows and columns",
+        "`config` has pingpong=True; with block scales, both warpgroups multiply the same tile at the same time",
+        "leave pingpong out, or pass scales per tensor or per row and column",
     ),
     "warpgroups one after the other": (
         lambda: scaled_gemm(
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
             config=GemmConfig((128, 64, 128), stages=3, atom="wgmma", stagger=2),
         ),
-        "`config` has stagger=2; with scales of blocks warpgroups end a tile at the same time",
-        "leave stagger out, or pass scales of tensors or of rows and columns",
+        "`config` has stagger=2; with block scales, both warpgroups finish a tile at the same time",
+        "leave stagger out, or pass scales per tensor or per row and column",
     ),
     "batches whose K blocks share": (
         lambda: scaled_gemm(
@@ -656,7 +656,7 @@ REFUSED = {
     "an atom": (
         lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig()),
         "`config` has atom=''; scaled 8-bit floats are multiplied by wgmma, on sm_90a",
-        'pass a GemmConfig with atom="wgmma", or none',
+        'pass a GemmConfig with atom="wgmma", or leave config out',
     ),
 }  # fmt: skip
 
@@ -676,7 +676,7 @@ def test_names_that_others_have():
         "scaled_gemm takes no `bias`; it takes a, b, scale_a, scale_b, c, out, alpha, beta, config, epilogue and operands"
     )
     assert caught.value.help == (
-        "scaled_gemm(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue"
+        "scaled_gemm(…, epilogue=add, operands=[per_column(bias)]) adds one; import add and per_column from ptxdsl.kernels.epilogue"
     )
 
 
@@ -684,9 +684,9 @@ def test_another_gpu():
     with pd.config.using(arch="sm_90"), pytest.raises(pd.LaunchError) as caught:
         scaled_gemm(A, B, ONE, ONE)
     assert caught.value.message == (
-        "`a` and `b` are float8_e4m3fn, multiplied with scales on sm_90a; the kernel is for sm_90"
+        "`a` and `b` are float8_e4m3fn, which are multiplied with scales on sm_90a; the kernel is for sm_90"
     )
-    assert caught.value.help == "on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
+    assert caught.value.help == "on the emulator, set PTXDSL_ARCH=sm_90a"
 
 
 FUSED = [(tile, output, scaling) for tile in (192, 256) for output in (bf16, f32) for scaling in SCALINGS]

@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.groups import ragged_k
 from ptxdsl.kernels.call.groups.ragged import group_values
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.paths.select import grouped
-from ptxdsl.kernels.call.scaled import scaled_groups_along_k
+from ptxdsl.kernels.call.scaled import scaled_ragged_k_groups
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands, Scaling
 from ptxdsl.kernels.ragged_k import KERNELS, warpgroup_ragged_k_kernel
@@ -254,7 +254,7 @@ def test_a_call_that_is_remembered_reads_its_offsets_again(name, rng):
 
 def test_memory_of_a_workspace_is_an_address_to_kernels():
     """On a GPU, where K is 0: no array of the caller stands behind it."""
-    a = scaled_groups_along_k(eights(4, 32), eights(4, 32).T, ONE, ONE, np.zeros(1, np.int32), None).a
+    a = scaled_ragged_k_groups(eights(4, 32), eights(4, 32).T, ONE, ONE, np.zeros(1, np.int32), None).a
     lined = Matrix("a", None, replace(a.array, pointer=4096, owner=None), (4, 1), "row", 16)
     assert group_values(lined).pointer == 4096 and group_values(a).pointer is a
 
@@ -269,7 +269,7 @@ class TestChoice:
     def test_tiles_leave_registers_for_products(self, m, n, scaling):
         shapes = {"tensors": ((1,), (1,)), "rows": ((4, m, 1), (4, 1, n)), "blocks": ((m, 64), (64, n))}[scaling]
         scales = (np.ones(shape, np.float32) for shape in shapes)
-        groups = scaled_groups_along_k(eights(m, 8192), eights(n, 8192).T, *scales, np.zeros(4, np.int32), None)
+        groups = scaled_ragged_k_groups(eights(m, 8192), eights(n, 8192).T, *scales, np.zeros(4, np.int32), None)
         assert grouped(None, ragged_k.request_of(groups)).tile[1] <= 192
 
 
@@ -279,7 +279,7 @@ OF_BLOCKS = np.ones((64, 2), np.float32), np.ones((2, 128), np.float32)
 REFUSED = {
     "types": (
         lambda: scaled_gemm_ragged_k(HALF, HALF.T, ENDS, ONE, ONE),
-        "`a` and `b` are float16; scales are of float8_e4m3fn or float8_e5m2 matrices",
+        "`a` and `b` are float16; only float8_e4m3fn or float8_e5m2 matrices have scales",
         "call grouped_gemm_ragged_k of their transposes, whose rows are K",
     ),
     "two types": (
@@ -290,11 +290,11 @@ REFUSED = {
     "rows as K": (
         lambda: scaled_gemm_ragged_k(A, eights(128, 256), ENDS, ONE, ONE),
         "`a` has the shape (64, 256) and `b` (128, 256): 256 columns meet 128 rows",
-        "pass a of (M, K) and b of (K, N), with the K of all groups; of (N, K), pass the transpose",
+        "pass a of (M, K) and b of (K, N), with the K of all groups; for b of (N, K), pass the transpose",
     ),
     "a matrix of each group": (
         lambda: scaled_gemm_ragged_k(A[None], B, ENDS, ONE, ONE),
-        "`a` has the shape (1, 64, 256); it has 2 dimensions",
+        "`a` has the shape (1, 64, 256); it must have 2 dimensions",
         "pass `a` of (M, K)",
     ),
     "types of offsets": (
@@ -305,12 +305,12 @@ REFUSED = {
     "shapes of scales": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, np.ones((64, 1), np.float32), np.ones((1, 128), np.float32)),
         "`scale_a` has the shape (64, 1) and `scale_b` (1, 128)",
-        "pass one number for each tensor; (2, 64, 1) and (2, 1, 128) for rows and columns; or (64, 2) and (2, 128) for "
+        "pass one number per tensor; (2, 64, 1) and (2, 1, 128) for rows and columns; or (64, 2) and (2, 128) for "
         "blocks of 128",
     ),
     "scales of columns with gaps": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, OF_BLOCKS[0], np.ones((128, 2), np.float32).T),
-        "`scale_b` has strides of (1, 2) elements; scales of columns are contiguous",
+        "`scale_b` has strides of (1, 2) elements; the scales of columns must be contiguous",
         "make a contiguous copy of it",
     ),
     "the output of one group": (
@@ -322,12 +322,12 @@ REFUSED = {
         lambda: scaled_gemm_ragged_k(
             A, B, ENDS, ONE, ONE, eights(2, 64, 128), out=np.zeros((2, 64, 128), NAMES["e4m3"]), beta=1
         ),
-        "`c` is float8_e4m3fn; what is added has 16 bits or more",
+        "`c` is float8_e4m3fn; C must have 16 bits or more",
         "convert it to float16, bfloat16 or float32; `out` may be of 8 bits",
     ),
     "C of another type": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, ONE, ONE, np.zeros((2, 64, 128), np.float16), beta=1),
-        "`c` is float16 and `out` float32; they are of one type",
+        "`c` is float16 and `out` float32; they must have one type",
         "pass an `out` of the type of c, or convert c before",
     ),
     "a factor": (
@@ -342,28 +342,28 @@ REFUSED = {
     ),
     "a wide tile": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, *OF_BLOCKS, config=replace(WIDE, tile=(128, 256, 128))),
-        "tile is (128, 256, 128); with scales along K its N is 192 at most: a thread has products of 128 along K next "
-        "to the accumulators of the tile",
-        "take a narrower tile",
+        "tile is (128, 256, 128); with scales along K its N may be up to 192: a thread holds the partial sums of 128 of "
+        "K next to the accumulators of the tile",
+        "use a narrower tile",
     ),
     "transposed sums": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, *OF_BLOCKS, config=replace(LOW, swap_ab=True)),
-        "`config` has swap_ab=True; scales of blocks multiply accumulators that are not transposed",
-        "leave swap_ab out, or pass one scale of each tensor",
+        "`config` has swap_ab=True; scales of blocks need accumulators that are not transposed",
+        "leave swap_ab out, or pass one scale per tensor",
     ),
     "an atom": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, ONE, ONE, config=GemmConfig()),
         "`config` has atom=''; scaled 8-bit floats are multiplied by wgmma, on sm_90a",
-        'pass a GemmConfig with atom="wgmma", or none',
+        'pass a GemmConfig with atom="wgmma", or leave config out',
     ),
     "an offset past K": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS + 16, ONE, ONE, validate=True),
         "`offsets[1]` is 272; group 1 takes a number from `offsets[0]`, which is 144, to the 256 columns of `a`",
-        "pass where each group ends: an empty one ends where the one before it does",
+        "pass the end of each group; an empty group ends where the previous one does",
     ),
     "an offset between units": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS - 8, ONE, ONE, validate=True),
-        "`offsets[0]` is 120; groups end at multiples of 16, where TMA loads can start, or at the 256 of all K",
+        "`offsets[0]` is 120; a group must end at a multiple of 16, where a TMA load can start, or at the end of K, 256",
         "pad each group with zeros to a multiple of 16",
     ),
     "validate": (
@@ -386,15 +386,15 @@ def test_another_gpu():
     with pd.config.using(arch="sm_90"), pytest.raises(pd.LaunchError) as caught:
         scaled_gemm_ragged_k(A, B, ENDS, ONE, ONE)
     assert caught.value.message == (
-        "`a` and `b` are float8_e4m3fn, multiplied with scales on sm_90a; the kernel is for sm_90"
+        "`a` and `b` are float8_e4m3fn, which are multiplied with scales on sm_90a; the kernel is for sm_90"
     )
-    assert caught.value.help == "on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
+    assert caught.value.help == "on the emulator, set PTXDSL_ARCH=sm_90a"
 
 
 @pytest.mark.parametrize("offsets", [[144, 128], [120, 256], [128, 272]], ids=["decreasing", "between", "past"])
 def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(offsets):
     out = np.full((2, 64, 128), 7, np.float32)
-    groups = scaled_groups_along_k(A, B, ONE, ONE, np.array(offsets, np.int32), out)
+    groups = scaled_ragged_k_groups(A, B, ONE, ONE, np.array(offsets, np.int32), out)
     plan = ragged_k.plan_of(KERNELS, groups, grouped(LOW, ragged_k.request_of(groups)), validate=True)
     with pytest.raises(pd.EmulationError, match="the kernel executed a trap, by thread"):
         plan.run()

@@ -303,9 +303,9 @@ def test_batches_of_more_words_than_32_bits_count_are_refused(monkeypatch):
         gemm(BATCH, BATCH.reshape(2, 33, 64), out=out)
     where = f"{BATCH.ctypes.data:#x}"
     assert caught.value.message == (
-        f"`a` has lines 33 bytes apart, and matrices 2112 bytes apart from the address {where} on; "
+        f"`a` has a leading dimension of 33 bytes, a batch stride of 2112 bytes and the address {where}; "
         "TMA takes multiples of 16 bytes"
     )
-    assert caught.value.help == "pad its lines"
+    assert caught.value.help == "pad its leading dimension"
     assert (out == 7).all()
     assert np.array_equal(gemm(BATCH[:1], BATCH[:1].reshape(1, 33, 64)), np.zeros((1, 64, 64)))

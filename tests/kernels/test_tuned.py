@@ -14,12 +14,12 @@ from ptxdsl.kernels.call import call as calls
 from ptxdsl.kernels.call import tuned as tuning
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.convolutions import conv as conv_calls
-from ptxdsl.kernels.call.convolutions.problem import Window, convolution_of
+from ptxdsl.kernels.call.convolutions.problem import Window, convolution_problem
 from ptxdsl.kernels.call.gemm import product
 from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups import ragged as ragged_calls
 from ptxdsl.kernels.call.groups import ragged_k as ragged_k_calls
-from ptxdsl.kernels.call.groups.group import group_of
+from ptxdsl.kernels.call.groups.group import problem_group
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.memory import CALLS
@@ -235,10 +235,10 @@ class TestCandidates:
             for s in range(window)
         )
         images, filters = where.array(x), where.array(w)
-        problem = convolution_of(images, filters, None, Window(((0, 0), (0, 0)), (1, 1), (1, 1)), None, ())
+        problem = convolution_problem(images, filters, None, Window(((0, 0), (0, 0)), (1, 1), (1, 1)), None, ())
         known = all_trials(conv_calls.request_of(problem, GemmOptions()))
         assert {each.config.atom for _, each in known} == {"", WGMMA}
-        chosen = conv_calls.chosen_plan(CONVOLUTIONS, problem, GemmOptions())
+        chosen = conv_calls.convolution_plan(CONVOLUTIONS, problem, GemmOptions())
         firsts = {each.kind: each for each in reversed(promising(known))}
         assert chosen.constants["traits"].tile in {each.config.tile for each in promising(known)[:2]}
         for each in firsts.values():
@@ -248,9 +248,9 @@ class TestCandidates:
 
     def test_of_groups(self):
         offsets = np.array([30, 64], np.int32)
-        groups = ragged_calls.groups_of("ragged", aligned(64, 32), aligned(2, 32, 16), offsets, None)
-        along_k = ragged_k_calls.groups_of(aligned(64, 32), aligned(64, 16), offsets, None)
-        lists = group_of([aligned(8, 16)], [aligned(16, 8)], None, None, (1.0, 0.0)).row_major
+        groups = ragged_calls.ragged_groups("ragged", aligned(64, 32), aligned(2, 32, 16), offsets, None)
+        along_k = ragged_k_calls.ragged_k_groups(aligned(64, 32), aligned(64, 16), offsets, None)
+        lists = problem_group([aligned(8, 16)], [aligned(16, 8)], None, None, (1.0, 0.0)).row_major
         with settings.using(arch="sm_90a"):
             for known in (
                 trials_of_class(ragged_calls.request_of(groups, "ragged")),

@@ -150,7 +150,7 @@ class TestNoK:
         old = matrix("a", np.zeros((3, 70, 0), np.float16), batched=True)
         new = copies.zeros(old, (0, 0))
         assert (new.pointer, new.shape, new.batches, new.stride) == (4096, (70, 1), None, 16)
-        assert new.is_mappable and new.is_in_sectors
+        assert new.is_mappable and new.is_sector_aligned
 
 
 @every_machine
@@ -359,12 +359,12 @@ OF_FP8 = "`a` and `b` are float8_e4m3fn, which"
 REFUSED = {
     "lines": (
         lambda: gemm(A["s8"][:, :33].copy(), A["s8"].T[:33], config=tiles("s8")),
-        "`a` has lines 33 bytes apart from the address ",
-        "pad its lines, or leave atom out: then they are loaded without TMA",
+        "`a` has a leading dimension of 33 bytes and the address ",
+        "pad its leading dimension, or leave atom out: then they are loaded without TMA",
     ),
     "c of fp8": (
         lambda: gemm(A["e4m3"], A["e4m3"].T, A["e4m3"], out=A["e4m3"].copy(), beta=1),
-        "`c` is float8_e4m3fn; what is added has 16 bits or more",
+        "`c` is float8_e4m3fn; C must have 16 bits or more",
         "convert it to float16, bfloat16 or float32; `out` may be of 8 bits",
     ),
     "tiles of warps": (
@@ -391,13 +391,13 @@ REFUSED = {
     ),
     "a table of the host": (
         lambda: grouped_gemm([A["e4m3"]], [A["e4m3"].T], schedule="host"),
-        f"{OF_FP8} takes wgmma, whose blocks find their tiles themselves",
-        'take schedule="device", without balance',
+        f"{OF_FP8} takes wgmma, whose tiles are assigned dynamically",
+        'pass schedule="device", without balance',
     ),
     "groups without K": (
         lambda: grouped_gemm([A["e4m3"], A["e4m3"][:, :0]], [A["e4m3"].T, A["e4m3"].T[:0]]),
-        f"{OF_FP8} takes wgmma, and problem 1 has nothing to multiply: its K is 0, or alpha is",
-        "leave such problems out, and scale their c by beta",
+        f"{OF_FP8} takes wgmma, and problem 1 has nothing to multiply: its K or alpha is 0",
+        "leave these problems out, and scale their c by beta",
     ),
     "groups along N": (
         lambda: grouped_gemm([A["e4m3"]], [A["e4m3"]]),
@@ -406,7 +406,7 @@ REFUSED = {
     ),
     "groups whose c is of fp8": (
         lambda: grouped_gemm([A["e4m3"]], [A["e4m3"].T], [A["e4m3"]], out=[A["e4m3"].copy()], beta=1),
-        "`c` is float8_e4m3fn; what is added has 16 bits or more",
+        "`c` is float8_e4m3fn; C must have 16 bits or more",
         "leave c out, or write to an `out` of float16",
     ),
     "groups by tiles of warps": (
@@ -431,6 +431,4 @@ def test_fp8_on_other_gpus(monkeypatch):
     with pytest.raises(pd.LaunchError) as caught:
         gemm(A["e4m3"], A["e4m3"].T)
     assert caught.value.message == f"{OF_FP8} gemm multiplies on sm_90a; the kernel is for sm_89"
-    assert caught.value.help == (
-        "convert them to float16 before; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
-    )
+    assert caught.value.help == ("convert them to float16 before; on the emulator, set PTXDSL_ARCH=sm_90a")

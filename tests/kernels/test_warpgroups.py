@@ -213,13 +213,13 @@ A, B = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16)
 REFUSED = {
     "lines": (
         lambda: gemm(np.zeros((64, 65), np.float16), np.zeros((65, 64), np.float16), config=LOW),
-        "`a` has lines 130 bytes apart",
-        "pad its lines, or leave atom out: then they are loaded without TMA",
+        "`a` has a leading dimension of 130 bytes",
+        "pad its leading dimension, or leave atom out: then they are loaded without TMA",
     ),
     "groups": (
         lambda: grouped_gemm([A], [B], schedule="host", config=replace(LOW, schedule=GemmConfig().schedule)),
-        'atom is "wgmma", whose blocks find their tiles themselves',
-        'take schedule="device", without balance, or leave atom out',
+        'atom is "wgmma", whose tiles are assigned dynamically',
+        'pass schedule="device", without balance, or leave atom out',
     ),
     "types": (
         lambda: gemm(A.astype(np.float64), B.astype(np.float64), config=LOW),

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl.kernels.call.convolutions.problem import convolution_of
+from ptxdsl.kernels.call.convolutions.problem import convolution_problem
 from ptxdsl.kernels.call.convolutions.problem import window as moves
 from ptxdsl.kernels.call.convolutions.windows import window_facts
-from ptxdsl.kernels.call.groups.group import group_of
+from ptxdsl.kernels.call.groups.group import problem_group
 from ptxdsl.kernels.call.groups.grouped import request_of as request_of_lists
-from ptxdsl.kernels.call.groups.ragged import groups_of, request_of
+from ptxdsl.kernels.call.groups.ragged import ragged_groups, request_of
 from ptxdsl.kernels.call.paths.select import trials_of_class
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.scaled import product_facts
@@ -118,7 +118,7 @@ def function_of_rows(draw: Draw, lines: tuple[int, ...], n: int, output: str) ->
 
 def tiles_of_rows(draw: Draw, form: str, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> GemmConfig | None:
     """One of those that the choice for groups of rows is made of."""
-    return draw.tuned(trials_of_class(request_of(groups_of(form, a, b, np.zeros(len(b), np.int32), out), form)))
+    return draw.tuned(trials_of_class(request_of(ragged_groups(form, a, b, np.zeros(len(b), np.int32), out), form)))
 
 
 def along_k(draw: Draw) -> object:
@@ -141,7 +141,7 @@ def lists(draw: Draw) -> object:
     out = [draw.array((m, n), output) for m, n, _ in sizes]
     beta = float(draw.chance(0.3))
     c = out if beta else None
-    group = group_of(a, b, c, out, (1.0, beta))
+    group = problem_group(a, b, c, out, (1.0, beta))
     config = draw.tuned(trials_of_class(request_of_lists(group.row_major))) if group else None
     return grouped_gemm(a, b, c, out=out, beta=beta, config=config)
 
@@ -187,7 +187,7 @@ def convolution(draw: Draw) -> object:
     if draw.chance(0.3):
         how = {"epilogue": add_relu, "operands": [per_column(draw.array((filters,), "f32"))]}
     if draw.chance(0.5):
-        problem = convolution_of(x, w, out, moves(pad, 1, 1), **how)
+        problem = convolution_problem(x, w, out, moves(pad, 1, 1), **how)
         how["config"] = draw.candidate(ranked_products(window_facts(problem), rates_of()))
     return conv2d(x, w, pad=pad, out=out, **how)
 

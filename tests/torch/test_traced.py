@@ -56,13 +56,13 @@ UNTRACEABLE = {
     "a product": (
         multiplied,
         A,
-        "torch cannot look into `gemm` of ptxdsl.kernels; call `gemm` of ptxdsl.torch, which is an operator; without "
+        "torch cannot trace `gemm` of ptxdsl.kernels; call the operator `gemm` of ptxdsl.torch; without "
         "fullgraph=True it runs between two graphs",
     ),
     "a function that is no operator": (
         grouped,
         A,
-        "torch cannot look into `grouped_gemm` of ptxdsl.kernels; make an operator of the call, "
+        "torch cannot trace `grouped_gemm` of ptxdsl.kernels; turn the call into an operator, "
         '`f = ptxdsl.torch.op("my::f", launcher, fake=…)`, and call f(…); without fullgraph=True it runs between two '
         "graphs",
     ),

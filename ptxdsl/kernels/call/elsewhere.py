@@ -1,4 +1,4 @@
-"""Decorators of the public functions: they explain arguments by the names that other libraries use."""
+"""Decorators of the public functions. They explain arguments that other libraries have under other names."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ _BETWEEN = "without fullgraph=True it runs between two graphs"
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TRANSPOSED = "pass the transpose itself, such as b.T: column-major matrices are read as they lie"
+_TRANSPOSED = "pass the transpose itself, such as b.T: column-major matrices are read in place"
 _CONFIGURED = "it is part of `config=`: GemmConfig(tile=(128, 128, 32), warp=(64, 64), stages=4)"
 _PRODUCTS = {
     **dict.fromkeys(("transpose_a", "transpose_b", "trans_a", "trans_b", "transa", "transb"), _TRANSPOSED),
-    **dict.fromkeys(("dtype", "out_dtype", "output_dtype"), "the type is that of `out=`, which the caller makes"),
+    **dict.fromkeys(("dtype", "out_dtype", "output_dtype"), "pass an array of that type as `out=`"),
     **dict.fromkeys(("num_stages", "stages", "num_warps", "warps", "tile", "warp", "atom"), _CONFIGURED),
 }
-_ADDED = "pass the array that is added to as `c=` and `out=`, with beta=1"
-_OF_THE_EPILOGUE = "{}(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue"
-_ACTIVATION = "it is the epilogue: {}(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours"
+_ACCUMULATE = "pass the accumulated array as both `c=` and `out=`, with beta=1"
+_BIAS = (
+    "{}(…, epilogue=add, operands=[per_column(bias)]) adds one; import add and per_column from ptxdsl.kernels.epilogue"
+)
+_ACTIVATION = (
+    "it is the epilogue: {}(…, epilogue=relu), with relu from ptxdsl.kernels.epilogue or a function of your own"
+)
 _PADDED = "use `pad=`: one number, or one for height and one for width"
 _GROUPED = "grouped convolution is not supported; call conv2d once per group"
-_STRIDED = "windows move by single pixels here: of a stride s pass `dy` with s - 1 zeros between its pixels"
+_STRIDED = "this gradient has stride 1; for a stride of s, pass `dy` with s - 1 zeros between its pixels"
 
 
 def public_product(function: Callable[P, R]) -> Callable[P, R]:
@@ -40,16 +44,16 @@ def public_convolution(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _launcher(function: Callable[P, R], **helps: str) -> Callable[P, R]:
-    """Decorate a public function. `helps` has the help text for each argument that only other libraries have."""
+    """Decorate a public function. `helps` maps arguments of other libraries to their help texts."""
     name, parameters = function.__name__, inspect.signature(function).parameters
     if "beta" in parameters:
-        helps["accumulate"] = _ADDED
+        helps["accumulate"] = _ACCUMULATE
     if "epilogue" in parameters:
-        helps["bias"] = _OF_THE_EPILOGUE.format(name)
+        helps["bias"] = _BIAS.format(name)
         helps["activation"] = helps["act"] = _ACTIVATION.format(name)
     if name in _OPERATORS:
-        fix = f"call `{name}` of ptxdsl.torch, which is an operator"
+        fix = f"call the operator `{name}` of ptxdsl.torch"
     else:
-        fix = 'make an operator of the call, `f = ptxdsl.torch.op("my::f", launcher, fake=…)`, and call f(…)'
-    sentence = f"torch cannot look into `{name}` of ptxdsl.kernels; {fix}; {_BETWEEN}"
-    return public(untraceable(sentence)(called_elsewhere(**helps)(function)))
+        fix = 'turn the call into an operator, `f = ptxdsl.torch.op("my::f", launcher, fake=…)`, and call f(…)'
+    message = f"torch cannot trace `{name}` of ptxdsl.kernels; {fix}; {_BETWEEN}"
+    return public(untraceable(message)(called_elsewhere(**helps)(function)))

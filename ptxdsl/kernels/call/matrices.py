@@ -1,4 +1,4 @@
-"""Lists of matrices, checked all at once by column."""
+"""Lists of matrices, checked together as columns of numpy arrays."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ptxdsl.kernels.call.matrix import describe_type, matrix
 from ptxdsl.types import Type
 
 ORDERS = ("row", "column")
-WIDEST = 16  # bytes of one access
-MOST_EXTENT = 2**31 - 1
+WIDEST = 16  # bytes
+MAX_EXTENT = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """One operand of all problems. `shapes` is (problems, 2); `strides` are the elements between rows or columns."""
+    """One operand of all problems. `shapes` has the shape (problems, 2); `strides` are leading dimensions in
+    elements."""
 
     name: str
     owners: Sequence[Any]
@@ -31,7 +32,7 @@ class Matrices:
     device: int | None
     shapes: np.ndarray
     pointers: np.ndarray
-    orders: dict[str, np.ndarray]  # strides of the orders in which all matrices can be read
+    orders: dict[str, np.ndarray]  # leading dimensions, for each major order that fits all matrices
     major: str
     readonly: Sequence[bool]
 
@@ -42,43 +43,43 @@ class Matrices:
     @property
     def transposed(self) -> Matrices:
         """The transposes, without moving data."""
-        exchanged = {
+        orders = {
             order: self.orders[other] for order, other in zip(ORDERS, ORDERS[::-1], strict=True) if other in self.orders
         }
         other = ORDERS[self.major == "row"]
-        return replace(self, shapes=self.shapes[:, ::-1], orders=exchanged, major=other)
+        return replace(self, shapes=self.shapes[:, ::-1], orders=orders, major=other)
 
     @property
     def without_columns(self) -> Matrices:
-        """The matrices with no columns, of which nothing is read."""
+        """The matrices with zero columns, so that no element is read."""
         return replace(self, shapes=self.shapes * (1, 0))
 
     @property
     def along_column(self) -> Matrices:
-        """The matrices, described as column-major if all of them are that too."""
+        """The matrices, described as column-major if that order fits all of them."""
         return replace(self, major="column") if "column" in self.orders else self
 
     @cached_property
-    def lines(self) -> np.ndarray:
-        """The number of rows of row-major matrices, of columns of column-major ones."""
+    def outer_extents(self) -> np.ndarray:
+        """The number of rows of row-major matrices, or of columns of column-major ones."""
         return self.shapes[:, int(self.major == "column")]
 
     @cached_property
-    def lengths(self) -> np.ndarray:
-        """The number of elements of a row of row-major matrices, of a column of column-major ones."""
+    def inner_extents(self) -> np.ndarray:
+        """The numbers of contiguous elements: the length of a row, or of a column of column-major matrices."""
         return self.shapes[:, int(self.major == "row")]
 
     @cached_property
     def bytes(self) -> np.ndarray:
-        """The number of bytes from the first element of each matrix to the end of its last one."""
-        elements = (self.lines - 1) * self.strides + self.lengths
-        return np.where((self.lines > 0) & (self.lengths > 0), elements, 0) * self.type.bytes
+        """The size in bytes of the memory that each matrix spans, with its gaps."""
+        elements = (self.outer_extents - 1) * self.strides + self.inner_extents
+        return np.where((self.outer_extents > 0) & (self.inner_extents > 0), elements, 0) * self.type.bytes
 
     def widest(self, extents: Any = 0) -> int:
-        """Return the widest access in bytes for which every row of every matrix is aligned and which divides `extents`
+        """Return the widest access in bytes that is aligned in every row of every matrix and divides `extents`
         elements."""
-        apart = np.where(self.lines > 1, self.strides, 0) | extents
-        common = np.bitwise_or.reduce((self.pointers | apart * self.type.bytes)[self.bytes > 0], initial=WIDEST)
+        steps = np.where(self.outer_extents > 1, self.strides, 0) | extents
+        common = np.bitwise_or.reduce((self.pointers | steps * self.type.bytes)[self.bytes > 0], initial=WIDEST)
         return int(common & -common)
 
     def array(self, number: int) -> Array:
@@ -88,82 +89,85 @@ class Matrices:
 
 
 def matrices(name: str, owners: Sequence[object]) -> Matrices:
-    """Check a list of matrices. Raises LaunchError for items that are not matrices or differ in kind."""
-    seen = [_look(name, number, owner) for number, owner in enumerate(owners)]
-    kinds, shapes, strides, pointers, readonly = zip(*seen, strict=True)
-    _check_alike(name, kinds)
+    """Check a list of matrices, and return it. Raises LaunchError for items that are not matrices of one type, device
+    and major order."""
+    described = [_describe(name, number, owner) for number, owner in enumerate(owners)]
+    kinds, shapes, strides, pointers, readonly = zip(*described, strict=True)
+    _check_types_and_devices(name, kinds)
     element, device = kinds[0]
     if len({len(shape) for shape in shapes}) > 1 or len(shapes[0]) != 2 or element is None:
-        _refuse_first(name, owners)
-    orders = _orders(np.array(shapes, np.int64), np.array(strides, np.int64))
-    both = {order: strides for order, (fits, strides) in orders.items() if fits.all()}
-    if not both:
-        _refuse_orders(name, owners, orders)
+        _raise_not_a_matrix(name, owners)
+    orders = _strides_by_order(np.array(shapes, np.int64), np.array(strides, np.int64))
+    common = {order: strides for order, (fits, strides) in orders.items() if fits.all()}
+    if not common:
+        _raise_mixed_orders(name, owners, orders)
     extents = np.array(shapes, np.int64)
-    major = next(iter(both))
+    major = next(iter(common))
     addresses = np.array(pointers, np.uint64).view(np.int64)
-    result = Matrices(name, owners, element, device, extents, addresses, both, major, readonly)
+    result = Matrices(name, owners, element, device, extents, addresses, common, major, readonly)
     _check_addresses(result)
     return result
 
 
-def _look(name: str, number: int, owner: Any) -> tuple[Any, ...]:
-    """Return ((type, GPU), shape, strides in elements, address, True if read-only)."""
+def _describe(name: str, number: int, owner: Any) -> tuple[Any, ...]:
+    """Return ((type, device), shape, strides in elements, address, is_readonly) of one matrix."""
     library = arrays.library_of(type(owner))
     if library is not None and library.name == "torch" and owner.is_cuda:
-        with suppress(RuntimeError):  # it has no memory, which is said below
+        with suppress(RuntimeError):  # it has no memory: `matrix` raises
             kind = arrays.type_of(owner.dtype), owner.get_device()
             return kind, owner.shape, owner.stride(), owner.data_ptr(), False
     array = matrix(f"{name}[{number}]", owner).array
     return (array.type, array.device), array.shape, array.strides, array.pointer, array.readonly
 
 
-def _check_alike(name: str, kinds: tuple[Any, ...]) -> None:
+def _check_types_and_devices(name: str, kinds: tuple[Any, ...]) -> None:
     for number, (element, device) in enumerate(kinds):
         if element is not kinds[0][0]:
             raise LaunchError(
                 f"`{name}[{number}]` is {describe_type(element)} and `{name}[0]` {describe_type(kinds[0][0])}; "
-                "all matrices of a list are of one type",
-                help="convert them before, or call grouped_gemm once for each type",
+                "all matrices of a list must have one type",
+                help="convert them before, or call grouped_gemm once per type",
             )
         if device != kinds[0][1]:
             raise LaunchError(
-                f"`{name}[{number}]` is on {located(device)} and `{name}[0]` on {located(kinds[0][1])}",
-                help="one launch runs on one GPU: move the arrays there, or call grouped_gemm once for each",
+                f"`{name}[{number}]` is on {device_name(device)} and `{name}[0]` on {device_name(kinds[0][1])}",
+                help="one launch runs on one GPU: move the arrays there, or call grouped_gemm once per GPU",
             )
 
 
-def located(device: int | None) -> str:
+def device_name(device: int | None) -> str:
     return "the host" if device == arrays.HOST else f"cuda:{device or 0}"
 
 
-def _orders(shapes: np.ndarray, strides: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return which matrices can be read as row-major and as column-major, and the elements between their rows or
-    columns."""
-    readings = {}
-    for order, line in zip(ORDERS, (0, 1), strict=True):
-        lines, across, apart, step = shapes[:, line], shapes[:, 1 - line], strides[:, line], strides[:, 1 - line]
-        fits = ((step == 1) | (across <= 1)) & ((apart >= across) | (lines <= 1)) | (lines * across == 0)
-        least = np.maximum(across, 1)
-        readings[order] = fits, np.where(lines > 1, np.maximum(apart, least), least)
-    return readings
+def _strides_by_order(shapes: np.ndarray, strides: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return for both major orders the mask of the matrices that it fits, and their leading dimensions."""
+    by_order = {}
+    for order, axis in zip(ORDERS, (0, 1), strict=True):
+        outer, inner, stride, step = shapes[:, axis], shapes[:, 1 - axis], strides[:, axis], strides[:, 1 - axis]
+        fits = ((step == 1) | (inner <= 1)) & ((stride >= inner) | (outer <= 1)) | (outer * inner == 0)
+        least = np.maximum(inner, 1)
+        by_order[order] = fits, np.where(outer > 1, np.maximum(stride, least), least)
+    return by_order
 
 
-def _refuse_first(name: str, owners: Sequence[object]) -> NoReturn:
-    """Raise for the first item that is not a matrix."""
+def _raise_not_a_matrix(name: str, owners: Sequence[object]) -> NoReturn:
+    """Raise LaunchError for the first item that is not a matrix."""
     for number, owner in enumerate(owners):
         matrix(f"{name}[{number}]", owner)
     raise AssertionError(f"all matrices of {name} are in order")
 
 
-def _refuse_orders(name: str, owners: Sequence[object], orders: dict[str, tuple[np.ndarray, np.ndarray]]) -> NoReturn:
+def _raise_mixed_orders(
+    name: str, owners: Sequence[object], orders: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> NoReturn:
     rows, columns = (fits for fits, _ in orders.values())
     if not (rows | columns).all():
-        _refuse_first(name, owners)
+        _raise_not_a_matrix(name, owners)
     by_column, by_row = int((~rows).argmax()), int((~columns).argmax())
     raise LaunchError(
-        f"`{name}[{by_row}]` is row-major and `{name}[{by_column}]` column-major; all matrices of a list lie alike",
-        help="copy some into the order of the others, or call grouped_gemm once for each order",
+        f"`{name}[{by_row}]` is row-major and `{name}[{by_column}]` column-major; all matrices of a list must have one "
+        "order",
+        help="copy some into the order of the others, or call grouped_gemm once per order",
     )
 
 
@@ -176,9 +180,9 @@ def _check_addresses(operand: Matrices) -> None:
         )
     for number in np.flatnonzero(used & (operand.pointers % operand.type.bytes != 0)):
         matrix(f"{operand.name}[{number}]", operand.owners[int(number)])
-    for number in np.flatnonzero((operand.shapes > MOST_EXTENT).any(axis=1)):
+    for number in np.flatnonzero((operand.shapes > MAX_EXTENT).any(axis=1)):
         raise LaunchError(
             f"`{operand.name}[{number}]` has the shape {tuple(operand.shapes[number].tolist())}; "
-            f"an extent may be up to {MOST_EXTENT}",
+            f"an extent may be up to {MAX_EXTENT}",
             help="compute it in parts",
         )

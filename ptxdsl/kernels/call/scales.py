@@ -1,4 +1,4 @@
-"""The scales of 8-bit A and B, as a call keeps them and as kernels take them."""
+"""The scales of 8-bit A and B: the checked arrays of a call, and the parameters of kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptxdsl.types import f32
 
 
 class ScaledOperands(NamedTuple):
-    """The checked scales of a call. Those of B are read along its columns."""
+    """The checked scales of a call. The scales of B are read along its columns."""
 
     scaling: Scaling
     a: ArrayArgument
@@ -30,7 +30,7 @@ class ScaledOperands(NamedTuple):
 
     @property
     def pair_bytes(self) -> int:
-        """The bytes of an access to scales of columns along K: two of them if all pairs are aligned."""
+        """The access width in bytes for block scales of columns: 8, two scales, if all pairs are aligned, else 4."""
         if self.scaling is not Scaling.BLOCKS:
             return f32.bytes
         (_, columns), (step, _) = self.b.array.shape, self.b.array.strides
@@ -38,12 +38,12 @@ class ScaledOperands(NamedTuple):
 
     @property
     def transposed(self) -> ScaledOperands:
-        """The scales of the transposed product, whose A is the transpose of b."""
+        """The scales of the transposed product bᵀ@aᵀ."""
         return ScaledOperands(self.scaling, _transposed(self.b), _transposed(self.a))
 
     def without_k(self, device_stream: tuple[int | None, int]) -> ScaledOperands:
-        """Return a zero for each tensor, in memory of this stream. If K is 0, there are no block scales, and infinite
-        scales must have no effect."""
+        """Return scales of zero per tensor, in the workspace of the stream. With a K of 0 there are no block scales,
+        and infinite scales must have no effect."""
         device, stream = device_stream
         address = room(device, stream, NO_K, f32.bytes)
         if device is None:
@@ -55,17 +55,18 @@ class ScaledOperands(NamedTuple):
     def _view(self, scales: ArrayArgument, along_last: bool = False) -> Parameters:
         if self.scaling is Scaling.TENSORS:
             return ScaleView(pointer=scales.pointer, line=0, step=0, apart=0)
-        (*count, _, _), (*apart, first, second) = scales.array.shape, scales.array.strides
+        (*batch, _, _), (*batch_strides, first, second) = scales.array.shape, scales.array.strides
         line, step = (second, first) if along_last else (first, second)
-        return ScaleView(pointer=scales.pointer, line=line, step=step, apart=apart[0] if count not in ([], [1]) else 0)
+        batch_stride = batch_strides[0] if batch not in ([], [1]) else 0
+        return ScaleView(pointer=scales.pointer, line=line, step=step, apart=batch_stride)
 
 
 def _transposed(scales: ArrayArgument) -> ArrayArgument:
-    """Return scales with rows and columns exchanged; a single number as it is."""
+    """Return scales with rows and columns exchanged; a scale per tensor stays unchanged."""
     shape, strides = ((*axes[:-2], *reversed(axes[-2:])) for axes in (scales.array.shape, scales.array.strides))
     return replace(scales, array=replace(scales.array, shape=shape, strides=strides))
 
 
 def scale_values(scales: ScaledOperands | None) -> dict[str, Parameters]:
-    """Return the scales as parameters of a kernel; none if A and B have no scales."""
+    """Return the scales as kernel parameters, or an empty dict if A and B have no scales."""
     return scales.values if scales else {}

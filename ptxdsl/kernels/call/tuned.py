@@ -10,7 +10,7 @@ from ptxdsl import config as settings
 from ptxdsl import driver
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernels.call.launching.memory import common_library
-from ptxdsl.kernels.call.matrix import maker
+from ptxdsl.kernels.call.matrix import allocator
 from ptxdsl.kernels.choose.promising import TuningCandidate, promising
 from ptxdsl.kernels.choose.winners import keep, kernel_sources, winners
 from ptxdsl.runtime.timing import GpuClock
@@ -36,7 +36,7 @@ def timed_output(arrays: Sequence[Any]) -> Any:
     read = library.addresses([other for other in others if other is not None])
     if library.address(out) not in read:
         return out
-    return maker(library.name, out.shape, out.dtype)(out)
+    return allocator(library.name, out.shape, out.dtype)(out)
 
 
 class TuningSubject(NamedTuple):

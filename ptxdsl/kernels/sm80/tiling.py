@@ -132,7 +132,7 @@ class WarpTiling:
             message = f"atom is {atom}, which takes sm_{MORE_ATOMS_FROM} or later; the kernel is for {arch}"
             yield (
                 message,
-                f"leave atom out; on the emulator, PTXDSL_ARCH=sm_{MORE_ATOMS_FROM} says that it is such a GPU",
+                f"leave atom out; on the emulator, set PTXDSL_ARCH=sm_{MORE_ATOMS_FROM}",
             )
         if registers > MOST_REGISTERS:
             whole = f"warps of {self.warp} with {operands.sum} sums"

@@ -190,7 +190,7 @@ class WarpgroupTiling:
         if arch != ARCH and capability_of(arch) // 10 != capability_of(ARCH) // 10:
             yield (
                 f"atom is {self.atom(operands.inputs)}, which takes {ARCH}; the kernel is for {arch}",
-                f"leave atom out; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+                f"leave atom out; on the emulator, set PTXDSL_ARCH={ARCH}",
             )
         if operands.from_registers is not Side.NONE and self.held_accumulators > MOST_BESIDE_FRAGMENTS:
             yield (

@@ -1,1 +1,1 @@
-"""Calls of conv2d(): images and filters are checked, and what brings them is chosen."""
+"""Calls of conv2d() and its gradients: checks, the choice of the kernel, and launches."""

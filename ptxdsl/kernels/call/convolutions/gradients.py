@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.convolutions.conv import by_warpgroups
+from ptxdsl.kernels.call.convolutions.conv import warpgroup_plan
 from ptxdsl.kernels.call.convolutions.problem import Convolution, dgrad_problem, wgrad_problem, window
 from ptxdsl.kernels.call.convolutions.windows import check_windows, window_facts, window_plan
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
@@ -19,28 +19,29 @@ TMA_PATHS = [path for path in PATHS if path.uses_tma]
 
 
 class GradientCall(CheckedCall):
-    """A call of the gradient of a convolution, which has kernels of the sm_90a path alone."""
+    """A call of a gradient of a convolution. Its kernels are on the sm_90a path only."""
 
     problem: Convolution
 
     def configured(self, config: GemmConfig | None) -> GemmOptions:
-        """Return the configuration of the caller or of the model. Raises LaunchError for another GPU, for images that
-        TMA cannot load, and for a configuration of another path or with an epilogue."""
+        """Return the options with the configuration of the caller, or a chosen one if it is None. Raises LaunchError
+        for another GPU, for images that TMA cannot load, and for a configuration of another path or with an
+        epilogue."""
         device, _ = self.device_stream
         if target(device) != ARCH:
             raise LaunchError(
                 f"{self.name} is for {ARCH}; the kernel is for {target(device)}",
-                help=f"on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+                help=f"on the emulator, set PTXDSL_ARCH={ARCH}",
             )
         check_is_config(config)
         if config is not None and config.atom != WGMMA:
             raise LaunchError(
-                f'GemmConfig: atom is "{config.atom}"; {self.name} multiplies by wgmma alone', help='pass atom="wgmma"'
+                f'GemmConfig: atom is "{config.atom}"; {self.name} runs on wgmma only', help='pass atom="wgmma"'
             )
         if config is not None and config.epilogue is not None:
             raise LaunchError(
-                f"GemmConfig: it has an epilogue; {self.name} writes the gradient as it is",
-                help="leave epilogue out, and apply the function to what is returned",
+                f"GemmConfig: it has an epilogue; {self.name} writes the gradient itself",
+                help="leave epilogue out, and apply the function to the result",
             )
         check_windows(self.problem)
         return GemmOptions(config or select(Request(self.name, window_facts(self.problem), device), TMA_PATHS)[0])
@@ -60,7 +61,7 @@ class DgradCall(GradientCall):
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch."""
-        return by_warpgroups(self.kernels, self.problem, (), self.configured(config))
+        return warpgroup_plan(self.kernels, self.problem, (), self.configured(config))
 
 
 class WgradCall(GradientCall):
@@ -70,9 +71,9 @@ class WgradCall(GradientCall):
 
     def __init__(self, call: PublicCall) -> None:
         out, dy, x = call.arrays
-        shape, *moves = call.verbatim
+        shape, *options = call.verbatim
         self.kernel = call.kernels
-        self.problem = wgrad_problem(dy, x, shape, out, window(*moves))
+        self.problem = wgrad_problem(dy, x, shape, out, window(*options))
         self.out = self.problem.product.out.owner
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:

@@ -1,7 +1,6 @@
-"""Convolutions of images with few channels, which are first packed into a workspace so that im2col loads bring whole
-rows of boxes.
+"""Convolutions of images with few channels. They are packed into a workspace, so that im2col loads fill whole box rows.
 
-The packed convolution has a window of one column, whose channels are a row of the original window.
+The packed convolution has a window of one column. Its channels are a row of the original window.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import ceil_div
 
-FOLDS = (4, 2, 1)  # pixels below each other in a word
-MOST_WORDS = 1 << 31  # which 32 bits count
+FOLDS = (4, 2, 1)  # vertically adjacent pixels in a word
+MAX_WORDS = 1 << 31  # counted in 32 bits
 
 
 class PackedExtents(NamedTuple):
-    """The number of packed images, and the rows and columns of words of each."""
+    """The number of packed images, and the rows and columns of words in an image."""
 
     images: int
     lines: int
@@ -51,14 +50,14 @@ class Packing:
 
     @property
     def filters(self) -> PackedExtents:
-        """The extents of packed filters, with rows of whole boxes: TMA takes three times as long for boxes that exceed
-        the channels."""
-        sizes, whole = self.problem.sizes, LINE_BYTES // WORD_BYTES
-        return PackedExtents(sizes.K, ceil_div(sizes.R, self.fold), ceil_div(sizes.S, whole) * whole)
+        """The extents of packed filters. Rows are padded to whole boxes: TMA takes three times as long for boxes that
+        exceed the channels."""
+        sizes, box_words = self.problem.sizes, LINE_BYTES // WORD_BYTES
+        return PackedExtents(sizes.K, ceil_div(sizes.R, self.fold), ceil_div(sizes.S, box_words) * box_words)
 
     @property
     def images(self) -> PackedExtents:
-        """The extents of packed images: the pixels that windows see."""
+        """The extents of packed images, which contain the pixels inside windows."""
         sizes = self.problem.sizes
         down, right = sizes.stride
         lines = (sizes.P - 1) * (down // self.fold) + (self.filters.lines - 1) * sizes.dilation[0] + 1
@@ -70,7 +69,7 @@ class Packing:
 
     @property
     def moved_bytes(self) -> int:
-        """The bytes that packing reads and writes."""
+        """The number of bytes that packing reads and writes."""
         sizes = self.problem.sizes
         return self.words * WORD_BYTES + sizes.input_size * sizes.C * self.problem.product.a.type.bytes
 
@@ -83,15 +82,15 @@ class Packing:
             pad=(0, 0), stride=(sizes.stride[0] // self.fold, 1), dilation=(sizes.dilation[0], 1),
         )  # fmt: skip
 
-    def carry_out(self) -> tuple[Convolution, LaunchPlan]:
+    def pack(self) -> tuple[Convolution, LaunchPlan]:
         """Return the packed convolution, and the launch that packs it."""
-        product, old, sizes, each = self.problem.product, self.problem.sizes, self.sizes, self.elements
-        (x, w), line = (product.a, product.b), self.images.columns * each
-        images, of_images = self._packed(
+        product, old, sizes, elements = self.problem.product, self.problem.sizes, self.sizes, self.elements
+        (x, w), line = (product.a, product.b), self.images.columns * elements
+        images, image_values = self._allocate_packed(
             x, x.array.strides[:3], (old.H, old.W), (old.before[0], old.before[1]), self.images,
-            (sizes.N, sizes.H, sizes.Q, sizes.C), (self.images.lines * line, line, old.stride[1] * each, 1),
+            (sizes.N, sizes.H, sizes.Q, sizes.C), (self.images.lines * line, line, old.stride[1] * elements, 1),
         )  # fmt: skip
-        filters, of_filters = self._packed(
+        filters, filter_values = self._allocate_packed(
             w, (w.stride, old.S * old.C, old.C), (old.R, old.S), (0, 0), self.filters,
             (sizes.K, sizes.R, 1, sizes.C), (self.filters.lines * sizes.C, sizes.C, sizes.C, 1),
         )  # fmt: skip
@@ -100,36 +99,36 @@ class Packing:
         rows = Matrix("w", filters.owner, filters.array, (sizes.K, k), "row", k)
         access = min(x.widest(), w.widest(old.C))  # aligned, and within a pixel
         constants = {"type": x.type, "channels": old.C, "fold": self.fold, "access": access}
-        values = packing_parameters(x.type)(images=of_images, filters=of_filters)
+        values = packing_parameters(x.type)(images=image_values, filters=filter_values)
         blocks, (_, stream) = ceil_div(self.words, THREADS), self.problem.device_stream
-        packs = LaunchPlan(packing_kernel, blocks, THREADS, values, constants, stream=stream)
-        return Convolution(sizes, replace(product, a=pixels, b=rows.transposed)), packs
+        launch = LaunchPlan(packing_kernel, blocks, THREADS, values, constants, stream=stream)
+        return Convolution(sizes, replace(product, a=pixels, b=rows.transposed)), launch
 
-    def _packed(
+    def _allocate_packed(
         self,
         source: ArrayArgument,
-        apart: tuple[int, ...],
+        source_strides: tuple[int, ...],
         size: tuple[int, int],
-        before: tuple[int, int],
+        pad: tuple[int, int],
         extents: PackedExtents,
         shape: tuple[int, ...],
         strides: tuple[int, ...],
     ) -> tuple[ArrayArgument, Any]:
-        """Return memory for packed words, as images of a shape and strides, and the parameters of the kernel, which
-        writes all of it: numpy memory on the emulator, else the workspace of a stream, by address."""
+        """Allocate packed words, and return them as images of a shape and strides, with the parameters of the packing
+        kernel. The memory is a numpy array on the emulator, and the workspace of a stream on a GPU."""
         (device, stream), name = self.problem.device_stream, source.name
         copy: Any
         if device is None:
-            room = np.empty(extents.words * self.elements, source.owner.dtype)
-            # as_strided of numpy takes no elements of 8-bit floats
-            in_bytes = [stride * room.itemsize for stride in strides]
-            seen = np.ndarray(shape, room.dtype, room.view(np.uint8).data, strides=in_bytes)
-            packed, copy = array_argument(name, seen, 4, "", ""), array_argument(name, room, 1, "", "")
+            buffer = np.empty(extents.words * self.elements, source.owner.dtype)
+            # np.lib.stride_tricks.as_strided does not support 8-bit floats
+            byte_strides = [stride * buffer.itemsize for stride in strides]
+            view = np.ndarray(shape, buffer.dtype, buffer.view(np.uint8).data, strides=byte_strides)
+            packed, copy = array_argument(name, view, 4, "", ""), array_argument(name, buffer, 1, "", "")
         else:
             copy = memory(device, stream, name, extents.words * WORD_BYTES)
             array = replace(source.array, pointer=copy, shape=shape, strides=strides, owner=None)
             packed = ArrayArgument(name, None, array)
-        (image, line, pixel), (height, width), (above, left) = apart, size, before
+        (image, line, pixel), (height, width), (above, left) = source_strides, size, pad
         values = packed_images(source.type)(
             source=source, copy=copy, image=image, line=line, pixel=pixel, height=height, width=width,
             above=above, left=left, lines=extents.lines, columns=extents.columns, words=extents.words,
@@ -137,7 +136,7 @@ class Packing:
         return packed, values
 
 
-def packing_of(problem: Convolution) -> Packing | None:
+def choose_packing(problem: Convolution) -> Packing | None:
     """Return the packing of images with few channels; None for other images."""
     sizes, x = problem.sizes, problem.product.a
     is_dilated, pixel_bytes = sizes.dilation[0] > 1, sizes.C * x.type.bytes
@@ -148,4 +147,4 @@ def packing_of(problem: Convolution) -> Packing | None:
         if fold * pixel_bytes <= WORD_BYTES and not sizes.stride[0] % fold and not (fold > 1 and is_dilated)
     ]  # fmt: skip
     packing = Packing(problem, folds[0])
-    return packing if packing.words < MOST_WORDS else None
+    return packing if packing.words < MAX_WORDS else None

@@ -1,1 +1,1 @@
-"""Calls with groups: lists of problems, groups of rows, ranges of K."""
+"""Calls of grouped GEMM: lists of problems, groups of rows, and groups along K."""

@@ -13,7 +13,7 @@ from ptxdsl import arrays, config
 from ptxdsl.driver import gpu_at
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.residency import stream_of
-from ptxdsl.kernels.call.matrices import ORDERS, Matrices, located, matrices
+from ptxdsl.kernels.call.matrices import ORDERS, Matrices, device_name, matrices
 from ptxdsl.kernels.call.matrix import describe_type, describe_types, empty, matrix
 from ptxdsl.kernels.product.operands import FP8, INPUTS, gemm_outputs, outputs
 from ptxdsl.runtime.arguments import overlap
@@ -62,53 +62,55 @@ class ProblemGroup:
     def in_place(self) -> bool:
         """True if each C is its out, element for element."""
         c, out = self.c, self.out
-        same = c is not None and (c.pointers == out.pointers) & ((c.strides == out.strides) | (out.lines <= 1))
+        same = c is not None and (c.pointers == out.pointers) & ((c.strides == out.strides) | (out.outer_extents <= 1))
         return bool(np.all(same))
 
 
-def group_of(
+def problem_group(
     a: Sequence[object],
     b: Sequence[object],
     c: Sequence[object] | None,
     out: Sequence[object] | None,
     factors: tuple[float, float],
 ) -> ProblemGroup | None:
-    """Return the arrays of a call, checked; None if there are no problems. `out` is made if it is not given. A and B
-    are not read if alpha is 0, nor C if beta is. Raises LaunchError for arrays that do not fit.
+    """Check the arrays of a call, and return its problems; None if there are none.
+
+    `out` is allocated if it is None. A and B are not read if alpha is 0, and C is not read if beta is 0. Raises
+    LaunchError for arrays that do not fit.
     """
     alpha, beta = factors
-    operands = {"a": a, "b": b, **({"c": c} if c is not None else {}), **({"out": out} if out is not None else {})}
-    _check_lengths(operands)
+    optional = {name: owners for name, owners in (("c", c), ("out", out)) if owners is not None}
+    _check_lengths({"a": a, "b": b, **optional})
     if c is None and beta != 0:
         raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the arrays that beta multiplies as c=")
     if not len(a):
         return None
     left, right = matrices("a", a), matrices("b", b)
     check_sizes(left, right)
-    right = right.along_column if right.type in FP8 else right  # which is read along K alone
+    right = right.along_column if right.type in FP8 else right  # wgmma reads fp8 operands K-major
     shapes = np.stack((left.shapes[:, 0], right.shapes[:, 1]), axis=1)
-    written = matrices("out", _new(left, shapes) if out is None else out)
+    written = matrices("out", _allocate_outputs(left, shapes) if out is None else out)
     check_results(written, shapes, left.type)
     added = matrices("c", c) if c is not None else None
     if added is not None:
         check_results(added, shapes, left.type)
-        _check_addends(added)
+        _check_c_type(added)
     if beta == 0:
         added = None
     if added is not None:
-        added, written = alike(added, written)
+        added, written = with_common_order(added, written)
     check_devices([left, right, written, *([added] if added else [])])
     _check_not_emulated(written)
     _check_writable(written)
     group = ProblemGroup(left, right, added, written)
-    check_apart(group)
+    check_no_overlap(group)
     if alpha == 0:
         group = replace(group, a=left.without_columns, b=right.transposed.without_columns.transposed)
     return group
 
 
-def _new(left: Matrices, shapes: np.ndarray) -> list[Any]:
-    """Return row-major outputs from the library of A."""
+def _allocate_outputs(left: Matrices, shapes: np.ndarray) -> list[Any]:
+    """Allocate row-major outputs from the library of A."""
     first = matrix("a[0]", left.owners[0])
     return [empty(first, (m, n), outputs(left.type)[0]) for m, n in shapes.tolist()]
 
@@ -118,12 +120,12 @@ def _check_lengths(lists: dict[str, Sequence[object]]) -> None:
         if not isinstance(owners, list | tuple):
             raise LaunchError(
                 f"`{name}` is a {type(owners).__name__}, not a list of matrices",
-                help="grouped_gemm takes one matrix for each problem; gemm takes a single one, or a batch of them",
+                help="grouped_gemm takes one matrix for each problem; gemm takes a single matrix, or a batch",
             )
         if owners and isinstance(owners[0], list | tuple | int | float):
             raise LaunchError(
                 f"`{name}` is a {type(owners).__name__} of {type(owners[0]).__name__}s, not of matrices",
-                help="a list of arrays is many products; for a single one pass np.array(a, np.float16)",
+                help="a list of arrays means many products; for a single product pass np.array(a, np.float16)",
             )
     if len({*map(len, lists.values())}) > 1:
         counts = ", ".join(f"{len(owners)} matrices {name}" for name, owners in lists.items())
@@ -132,11 +134,11 @@ def _check_lengths(lists: dict[str, Sequence[object]]) -> None:
 
 def check_sizes(a: Matrices, b: Matrices) -> None:
     """Raise LaunchError for inputs whose types or shapes do not match."""
-    known = (*INPUTS, *FP8)
-    if a.type not in known or a.type is not b.type:
+    types = (*INPUTS, *FP8)
+    if a.type not in types or a.type is not b.type:
         raise LaunchError(
             f"`a` is {describe_type(a.type)} and `b` is {describe_type(b.type)}",
-            help=f"grouped_gemm takes two lists of one type, {describe_types(known)}",
+            help=f"grouped_gemm takes two lists of one type, {describe_types(types)}",
         )
     for number in np.flatnonzero(a.shapes[:, 1] != b.shapes[:, 0]):
         left, right = (tuple(operand.shapes[number].tolist()) for operand in (a, b))
@@ -147,7 +149,7 @@ def check_sizes(a: Matrices, b: Matrices) -> None:
 
 
 def check_results(operand: Matrices, shapes: np.ndarray, inputs: Type) -> None:
-    """Raise LaunchError for a list of C or out whose shapes or type do not fit the products."""
+    """Raise LaunchError for C or out whose shapes or type do not fit the products."""
     for number in np.flatnonzero((operand.shapes != shapes).any(axis=1)):
         raise LaunchError(
             f"`{operand.name}[{number}]` has the shape {tuple(operand.shapes[number].tolist())}; "
@@ -156,16 +158,16 @@ def check_results(operand: Matrices, shapes: np.ndarray, inputs: Type) -> None:
         )
     if operand.type not in gemm_outputs(inputs):
         raise LaunchError(
-            f"`{operand.name}` is {describe_type(operand.type)}; of {describe_type(inputs)} matrices grouped_gemm "
+            f"`{operand.name}` is {describe_type(operand.type)}; for {describe_type(inputs)} inputs grouped_gemm "
             f"writes {', '.join(map(describe_type, gemm_outputs(inputs)))}",
             help="pass one of these, and convert it afterwards",
         )
 
 
-def _check_addends(c: Matrices) -> None:
+def _check_c_type(c: Matrices) -> None:
     if c.type in FP8:
         raise LaunchError(
-            f"`c` is {describe_type(c.type)}; what is added has 16 bits or more",
+            f"`c` is {describe_type(c.type)}; C must have 16 bits or more",
             help="leave c out, or write to an `out` of float16",
         )
 
@@ -175,31 +177,31 @@ def _check_writable(out: Matrices) -> None:
         raise LaunchError(f"`{out.name}[{number}]` is read-only", help="pass an array that may be written")
 
 
-def alike(c: Matrices, out: Matrices) -> tuple[Matrices, Matrices]:
-    """Return C and out in a major order that both have. Raises LaunchError if no order fits both."""
+def with_common_order(c: Matrices, out: Matrices) -> tuple[Matrices, Matrices]:
+    """Return C and out described in one major order. Raises LaunchError if no order fits both."""
     if c.type is not out.type:
         raise LaunchError(
-            f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they are of one type",
+            f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they must have one type",
             help="convert c before",
         )
     for order in ORDERS:
         if order in c.orders and order in out.orders:
             return replace(c, major=order), replace(out, major=order)
     raise LaunchError(
-        f"`c` is {c.major}-major and `out` {out.major}-major; they lie alike",
-        help="copy c into the order of out, or pass it as out too: grouped_gemm(a, b, c, out=c, beta=…)",
+        f"`c` is {c.major}-major and `out` {out.major}-major; they must have one order",
+        help="copy c into the order of out, or write to it: grouped_gemm(a, b, c, out=c, beta=…)",
     )
 
 
 def _check_located(operand: Matrices, device: int) -> None:
-    """Raise LaunchError for a matrix that does not name its GPU and is on another one."""
+    """Raise LaunchError for a matrix on another GPU whose library does not report its device."""
     pointers: list[int] = operand.pointers.view(np.uint64).tolist() if operand.device is None else []
     for number, pointer in enumerate(pointers):
         actual = gpu_at(pointer)
         if actual not in (None, device):
             raise LaunchError(
-                f"`{operand.name}[{number}]` is on {located(actual)}; others are on {located(device)}",
-                help="one launch runs on one GPU: move the arrays there, or call grouped_gemm once for each",
+                f"`{operand.name}[{number}]` is on {device_name(actual)}; others are on {device_name(device)}",
+                help="one launch runs on one GPU: move the arrays there, or call grouped_gemm once per GPU",
             )
 
 
@@ -208,7 +210,7 @@ def check_devices(operands: Sequence[Matrices]) -> None:
     for other in operands:
         if other.device != first.device:
             raise LaunchError(
-                f"`{first.name}` is on {located(first.device)} and `{other.name}` on {located(other.device)}",
+                f"`{first.name}` is on {device_name(first.device)} and `{other.name}` on {device_name(other.device)}",
                 help="one launch runs on one GPU: move the arrays there",
             )
 
@@ -216,13 +218,13 @@ def check_devices(operands: Sequence[Matrices]) -> None:
 def _check_not_emulated(out: Matrices) -> None:
     if out.device != arrays.HOST and config.current().device == "emulator":
         raise LaunchError(
-            f"the matrices are on {located(out.device)}, and PTXDSL_DEVICE asks for the emulator",
+            f"the matrices are on {device_name(out.device)}, and PTXDSL_DEVICE asks for the emulator",
             help="pass numpy arrays, or leave PTXDSL_DEVICE unset: kernels run where their arrays are",
         )
 
 
-def check_apart(group: ProblemGroup) -> None:
-    """Raise LaunchError if an output overlaps another array, except for its own C in place."""
+def check_no_overlap(group: ProblemGroup) -> None:
+    """Raise LaunchError if an output overlaps another array other than its own C in place."""
     operands = [group.a, group.b, group.out, *([group.c] if group.c else [])]
     start = np.concatenate([operand.pointers for operand in operands])
     end = start + np.concatenate([operand.bytes for operand in operands])
@@ -230,12 +232,12 @@ def check_apart(group: ProblemGroup) -> None:
     written = np.arange(len(start)) // count == 2
     used = np.flatnonzero(end > start)
     order = used[start[used].argsort(kind="stable")]
-    for one, other in _meetings(start[order], end[order], written[order]):
+    for one, other in _overlapping_ranges(start[order], end[order], written[order]):
         _check_pair(operands, count, *sorted((int(order[one]), int(order[other]))))
 
 
-def _meetings(start: np.ndarray, end: np.ndarray, written: np.ndarray) -> Any:
-    """Yield pairs of overlapping memory ranges, ordered by start, of which at least one is written."""
+def _overlapping_ranges(start: np.ndarray, end: np.ndarray, written: np.ndarray) -> Any:
+    """Yield pairs of overlapping memory ranges with a written one. The ranges are sorted by start."""
     furthest = np.maximum.accumulate(end)
     heads = np.flatnonzero(np.concatenate(([True], start[1:] >= furthest[:-1])))
     for low, high in zip(heads, [*heads[1:], len(start)], strict=True):
@@ -248,13 +250,13 @@ def _meetings(start: np.ndarray, end: np.ndarray, written: np.ndarray) -> Any:
 def _check_pair(operands: list[Matrices], count: int, first: int, second: int) -> None:
     (one, i), (other, j) = ((operands[n // count], n % count) for n in (first, second))
     in_place = one.name == "out" and other.name == "c" and i == j and one.pointers[i] == other.pointers[j]
-    if in_place and (one.strides[i] == other.strides[j] or one.lines[i] <= 1):
+    if in_place and (one.strides[i] == other.strides[j] or one.outer_extents[i] <= 1):
         return
     if overlap(one.array(i), other.array(j)):
-        out, rest = (one, i), (other, j)
+        written, shared = f"`{one.name}[{i}]`", f"`{other.name}[{j}]`"
         if one.name != "out":
-            out, rest = rest, out
+            written, shared = shared, written
         raise LaunchError(
-            f"`{out[0].name}[{out[1]}]` shares memory with `{rest[0].name}[{rest[1]}]`",
-            help="write to memory of its own; only c[i] may be out[i] itself",
+            f"{written} shares memory with {shared}",
+            help="give the output memory of its own; only c[i] may be out[i] itself",
         )

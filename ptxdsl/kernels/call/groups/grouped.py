@@ -1,4 +1,4 @@
-"""Calls of grouped_gemm(): their arrays, the assignment of tiles to blocks, and their launch."""
+"""Calls of grouped_gemm(): checks, the assignment of tiles to blocks, and the launch."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import PublicCall, TunableCall
-from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
+from ptxdsl.kernels.call.groups.group import ProblemGroup, problem_group
 from ptxdsl.kernels.call.groups.lists import ListPlan, ProblemTable
-from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, deal, describe
+from ptxdsl.kernels.call.groups.table import ADDRESSES, TILES_ALONG_M, TileAssignment, assign_tiles, problem_table
 from ptxdsl.kernels.call.groups.warpgroups import (
     ListValues,
-    are_lists_boxed,
-    deal_longest_first,
+    align_single_row_strides,
+    assign_longest_first,
+    can_store_lists_by_tma,
     unmappable_lists,
-    widen_single_lines,
 )
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
@@ -40,7 +40,7 @@ from ptxdsl.kernels.traits.parameters import grouped_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
-MOST_FEW_ROWS = 128  # rows of problems on average, of which equal shares gain nothing
+MOST_FEW_ROWS = 128  # average rows of a problem up to which equal shares along M gain nothing
 
 
 class Constants(TypedDict):
@@ -62,10 +62,10 @@ class GroupedCall(TunableCall):
         _, _, self.schedule, self.sort, self.balance = call.options
         _check_schedule(self.schedule, self.balance)
         self.kernels, self.factors = call.kernels, call.factors
-        listed = group_of(a, b, c, out, (call.alpha, call.beta))
-        self.out, self.is_empty = list(listed.out.owners) if listed else [], listed is None
-        if listed:
-            self.listed, self.problem = listed, listed.row_major
+        group = problem_group(a, b, c, out, (call.alpha, call.beta))
+        self.out, self.is_empty = list(group.out.owners) if group else [], group is None
+        if group:
+            self.group, self.problem = group, group.row_major
             _check_on_host(self.device_stream[0])
         self.paths = paths_of(self.schedule, self.balanced)
         if self.schedule != "device" or self.sort:
@@ -73,7 +73,7 @@ class GroupedCall(TunableCall):
 
     @property
     def balanced(self) -> bool:
-        """True if blocks have equal shares of all K."""
+        """True if all blocks compute equal numbers of K iterations."""
         return self.balance is not None
 
     @property
@@ -82,38 +82,36 @@ class GroupedCall(TunableCall):
         return request_of(self.problem, self.balanced)
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | None:
-        """Return the launch; None if there is nothing to write."""
+        """Return the launch, or None if all outputs are empty."""
         traits = traits_of(self.problem, config, self.schedule, self.balanced)
         check_factors(self.factors, traits)
         mode = "parts" if self.balance else self.schedule
-        return list_plan(self.kernels, self.listed, traits, self.lists, mode, self.sort)
+        return list_plan(self.kernels, self.group, traits, self.lists, mode, self.sort)
 
 
 def list_plan(
     kernels: Kernels,
-    listed: ProblemGroup,
+    group: ProblemGroup,
     traits: Traits,
     lists: tuple[Any, Any, Any, Any],
     mode: str = "device",
     sort: bool = False,
 ) -> ListPlan | None:
-    """Return the launch of the kernel with such traits; None if there is nothing to write. The path of sm_90a deals
-    tiles of the longest K first."""
-    problems = listed.row_major
+    """Return the launch of the kernel with these traits, or None if all outputs are empty."""
+    problems = group.row_major
     if not problems.out.shapes.all(axis=1).any():
         return None
-    kernel, rows = kernels.of(traits), describe(problems)
-    values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
-    constants, dealt, values = _DEALS[traits.path](kernel, problems, traits, rows, mode, sort)
-    table = ProblemTable(rows if dealt.order is None else rows[dealt.order], ADDRESSES, dealt.order)
+    kernel, rows = kernels.of(traits), problem_table(problems)
+    constants, tiles, values = _ASSIGN[traits.path](kernel, problems, traits, rows, mode, sort)
+    table = ProblemTable(rows if tiles.order is None else rows[tiles.order], ADDRESSES, tiles.order)
     return ListPlan(
-        kernel, dealt.blocks, constants["traits"].threads, constants, listed, lists, table, values, dealt.table
+        kernel, tiles.blocks, constants["traits"].threads, constants, group, lists, table, values, tiles.table
     )
 
 
 def request_of(group: ProblemGroup, balanced: bool = False, epilogue: Epilogue | None = None) -> GroupRequest:
-    """Return the request to the paths, for kernels of row-major problems. With few rows half-empty tiles are as good as
-    equal shares: loads take longer than the wgmmas."""
+    """Return the request to the paths for row-major problems. Problems with few rows do not split M into equal shares:
+    half-empty tiles cost nothing where loads take longer than the wgmmas."""
     m, n, k = group.shapes.T
     return GroupRequest(
         "grouped_gemm",
@@ -122,47 +120,48 @@ def request_of(group: ProblemGroup, balanced: bool = False, epilogue: Epilogue |
         obstacles=tuple(unmappable_lists(group)),
         usual=AHEAD if group.c is None and not balanced else IN_TURN,
         epilogue=epilogue,
-        boxed=are_lists_boxed(group),
+        boxed=can_store_lists_by_tma(group),
         cut=bool((m * n).sum() > MOST_FEW_ROWS * n.sum()),
     )
 
 
 def paths_of(schedule: str, balanced: bool) -> list[Path]:
-    """Return the paths whose kernels deal tiles so: those of wgmma do it while they run."""
-    is_dealt = schedule == "device" and not balanced
-    return [path for path in PATHS if is_dealt or not path.uses_tma]
+    """Return the paths that support a schedule. Kernels that load with TMA assign tiles dynamically alone."""
+    is_dynamic = schedule == "device" and not balanced
+    return [path for path in PATHS if is_dynamic or not path.uses_tma]
 
 
 def _facts_of(group: ProblemGroup) -> Operands:
     """Return the operand facts of row-major problems."""
     a, b, c, out = group.a, group.b, group.c, group.out
-    widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, out.shapes[:, 1])
+    widths = a.widest(a.inner_extents), b.widest(b.inner_extents), narrower(out, c, out.shapes[:, 1])
     return facts(a, b, c, out, widths, in_place=group.in_place)
 
 
-def _dealt_by_warps(
+def _assign_on_sm80(
     kernel: Kernel, problems: ProblemGroup, traits: Traits, rows: np.ndarray, mode: str, sort: bool
-) -> Dealt:
-    """Return how tiles are dealt to blocks of warps."""
-    constants, dealt = deal_of(kernel, problems, traits, problems.device_stream[0], mode, sort)
-    return constants, dealt, partial(_values, constants, dealt, len(problems.shapes))
+) -> AssignedKernel:
+    """Assign tiles to the blocks of the sm_80 path."""
+    constants, tiles = assign_to_resident_blocks(kernel, problems, traits, problems.device_stream[0], mode, sort)
+    return constants, tiles, partial(_values, constants, tiles, len(problems.shapes))
 
 
-def _dealt_by_warpgroups(
+def _assign_on_sm90(
     kernel: Kernel, problems: ProblemGroup, traits: Any, rows: np.ndarray, mode: str, sort: bool
-) -> Dealt:
-    """Return how tiles are dealt to blocks of warpgroups, the longest K first, and complete the table of problems."""
+) -> AssignedKernel:
+    """Assign tiles to the blocks of the sm_90a path, the longest K first, and complete the table of problems."""
     device, _ = problems.device_stream
     resident = resident_blocks(kernel, traits.threads, device, traits=traits)
-    dealt = deal_longest_first(problems.shapes, traits, resident)
-    widen_single_lines(rows, problems)
-    rows[:, SHARES] = dealt.shares
-    return {"traits": traits}, dealt, ListValues(traits, problems, dealt.blocks)
+    tiles = assign_longest_first(problems.shapes, traits, resident)
+    align_single_row_strides(rows, problems)
+    rows[:, TILES_ALONG_M] = tiles.tiles_along_m
+    return {"traits": traits}, tiles, ListValues(traits, problems, tiles.blocks)
 
 
-Dealt: TypeAlias = tuple[Any, Deal, Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]]
-"""The constants of a kernel, its tiles, and its parameters."""
-_DEALS: dict[str, Callable[..., Dealt]] = {"sm80": _dealt_by_warps, "sm90": _dealt_by_warpgroups}
+ParametersOf: TypeAlias = Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
+AssignedKernel: TypeAlias = tuple[Any, TileAssignment, ParametersOf]
+"""The constants of the kernel, the assignment of tiles, and the function that returns the parameters."""
+_ASSIGN: dict[str, Callable[..., AssignedKernel]] = {"sm80": _assign_on_sm80, "sm90": _assign_on_sm90}
 
 
 def _check_schedule(schedule: str, balance: str | None) -> None:
@@ -172,27 +171,28 @@ def _check_schedule(schedule: str, balance: str | None) -> None:
         raise LaunchError(f"balance is {balance!r}", help='take "k", or leave it out')
     if balance and schedule == "device":
         raise LaunchError(
-            'balance="k" with schedule="device": who does what depends on the load of all blocks',
-            help='take schedule="host", which hands the kernel a table',
+            'balance="k" with schedule="device": only the host can compute equal shares of K',
+            help='pass schedule="host", or leave balance out',
         )
 
 
 def traits_of(
     group: ProblemGroup, config: GemmConfig | None, schedule: str = "device", balanced: bool = False
 ) -> Traits:
-    """Return the traits of the kernel for row-major problems: `config` gives the tiles, else they are chosen."""
+    """Return the traits of the kernel for row-major problems. `config` is chosen if it is None."""
     paths = paths_of(schedule, balanced)
     if needs_wgmma(group, config) and not any(path.uses_tma for path in paths):
         cause, otherwise = by_wgmma(group.a.type, group.out.type)
         raise LaunchError(
-            f"{cause}, whose blocks find their tiles themselves",
-            help=f'take schedule="device", without balance{otherwise}',
+            f"{cause}, whose tiles are assigned dynamically",
+            help=f'pass schedule="device", without balance{otherwise}',
         )
     return grouped(config, request_of(group, balanced), paths)
 
 
 def needs_wgmma(group: ProblemGroup, config: GemmConfig | None) -> bool:
-    """Return True if a configuration asks for wgmma, or if without one only its path has such products."""
+    """Return True if the configuration uses wgmma, or, without a configuration, if only wgmma multiplies these
+    types."""
     return takes_wgmma(group.a.type, group.out.type) if config is None else path_of(config).uses_tma
 
 
@@ -200,14 +200,14 @@ def _check_on_host(device: int | None) -> None:
     """Raise LaunchError for numpy arrays if PTXDSL_DEVICE asks for a GPU."""
     if device is None and settings.current().device == "cuda":
         raise LaunchError(
-            "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",
-            help="pass CUDA arrays, or leave PTXDSL_DEVICE to the emulator",
+            "grouped_gemm runs numpy arrays on the emulator, and PTXDSL_DEVICE is cuda: lists are not copied to a GPU",
+            help="pass CUDA arrays, or set PTXDSL_DEVICE=emulator",
         )
 
 
 def _values(
     constants: Constants,
-    deal: Deal,
+    tiles: TileAssignment,
     problems: int,
     table: Any,
     schedule: Any,
@@ -215,33 +215,32 @@ def _values(
     device: int | None,
     stream: int,
 ) -> Parameters:
-    """Return the parameters of the kernel of the sm_80 path: the table of the problems, and that of the tiles of each
-    block."""
+    """Return the parameters of the sm_80 kernel, given the addresses of the tables of problems and of tiles."""
     traits, shared = constants["traits"], {}
     if constants["mode"] == "parts":
-        elements = deal.slots * traits.tile[0] * traits.tile[1]
-        sums, semaphores = workspace(device, stream, traits.sum, elements, deal.slots)
+        elements = tiles.slots * traits.tile[0] * traits.tile[1]
+        sums, semaphores = workspace(device, stream, traits.sum, elements, tiles.slots)
         shared = {"sums": sums, "semaphores": semaphores}
     alpha, beta = factors
     kind = grouped_parameters(traits, constants["mode"])
-    return kind(table=table, schedule=schedule, problems=problems, total=deal.total, alpha=alpha, beta=beta, **shared)
+    return kind(table=table, schedule=schedule, problems=problems, total=tiles.total, alpha=alpha, beta=beta, **shared)
 
 
-def deal_of(
+def assign_to_resident_blocks(
     kernel: Kernel, group: ProblemGroup, traits: Traits, device: int | None, mode: str, sort: bool
-) -> tuple[Constants, Deal]:
+) -> tuple[Constants, TileAssignment]:
     """Return the constants of the kernel, and the assignment of tiles to blocks."""
     constants: Constants = {"traits": traits, "mode": mode, "sort": sort and mode != "parts"}
     resident = resident_blocks(kernel, traits.threads, device, **constants)
-    dealt = deal(group.shapes.tobytes(), traits.tile, resident, mode, constants["sort"])
-    if mode == "parts" and not dealt.slots:
-        whole: Constants = {**constants, "traits": _of_whole_tiles(traits, target(device)), "mode": "dealt"}
-        if resident_blocks(kernel, traits.threads, device, **whole) >= dealt.blocks:
-            return whole, dealt
-    return constants, dealt
+    tiles = assign_tiles(group.shapes.tobytes(), traits.tile, resident, mode, constants["sort"])
+    if mode == "parts" and not tiles.slots:
+        whole: Constants = {**constants, "traits": _whole_tile_traits(traits, target(device)), "mode": "dealt"}
+        if resident_blocks(kernel, traits.threads, device, **whole) >= tiles.blocks:
+            return whole, tiles
+    return constants, tiles
 
 
-def _of_whole_tiles(traits: Traits, arch: str) -> Traits:
-    """Return the traits for a table of whole tiles: with prefetching, if there is memory for it."""
+def _whole_tile_traits(traits: Traits, arch: str) -> Traits:
+    """Return the traits for a table of whole tiles, which prefetch the next tile if shared memory suffices."""
     ahead = replace(traits, schedule=AHEAD)
     return ahead if traits.operands.c is CSource.NONE and ahead.fits(arch) else traits

@@ -1,7 +1,7 @@
-"""Launches of lists of matrices, whose addresses are in a table.
+"""Launches of lists of matrices, with the addresses of the matrices in a table.
 
-A kept launch is made again for lists of the same layout, with other addresses in the table. The library compares the
-layouts of all arrays at once.
+A kept launch is repeated for lists of the same layout, with other addresses in the table. The array library compares
+the layouts of all arrays at once.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, LISTS, common
 from ptxdsl.kernels.call.launching.residency import prepared
 from ptxdsl.kernels.call.launching.upload import HostTable, upload
 from ptxdsl.kernels.call.launching.workspace import is_kept
-from ptxdsl.kernels.call.matrix import ArrayArgument, list_maker
+from ptxdsl.kernels.call.matrix import ArrayArgument, list_allocator
 from ptxdsl.runtime.launch import Compiled
 
-SINGLE = -1  # the length that no list has
+SINGLE = -1  # the length that stands for a single matrix
 NO_SCHEDULE = np.zeros(0, np.int32)
-MOST_ARGUMENTS = 64  # that are kept of a launch
-Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
-"""Launches with a table of addresses, the factors and a stream."""
+MAX_ARGUMENTS = 64  # argument lists cached per launch
+LaunchTable: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
+"""A function that launches with the rows of a table, the factors, and a stream."""
 
 
 @dataclass(frozen=True)
 class ProblemTable:
-    """The table of problems that a kernel reads, one row each, in memory `by_column` or by row. `columns` are those of
-    the addresses of A, B, C (or out) and out. `order` is the order of the problems in the rows, None for that of the
-    call."""
+    """The table of problems that a kernel reads, one row per problem, stored column-major if `by_column`. `columns` are
+    the columns of the addresses of A, B, C (or out) and out. `order` is the order of the problems in the rows, None for
+    the order of the call."""
 
     rows: np.ndarray
     columns: tuple[int, int, int, int]
@@ -45,13 +45,13 @@ class ProblemTable:
     by_column: bool = False
 
     def emulated(self, group: ProblemGroup) -> AddressTable:
-        """Return the table for the emulator, which assigns addresses of its own."""
+        """Return the table for the emulator, which assigns its own addresses."""
         count, width = self.rows.shape
-        apart = (1, count) if self.by_column else (width, 1)
+        row_step, column_step = (1, count) if self.by_column else (width, 1)
         table = (self.rows.T if self.by_column else self.rows).view(AddressTable)
         numbers = range(count) if self.order is None else self.order.tolist()
         table.holders = [
-            (row * apart[0] + column * apart[1], f"{operand.name}[{number}]", operand.array(number))
+            (row * row_step + column * column_step, f"{operand.name}[{number}]", operand.array(number))
             for row, number in enumerate(numbers)
             for column, operand in zip(self.columns, group.operands, strict=True)
         ]
@@ -60,17 +60,17 @@ class ProblemTable:
 
 @dataclass(frozen=True)
 class ListPlan:
-    """A launch for the problems that are `listed`; `lists` are those of the call: out, a, b and c.
+    """A launch for the problems of `group`. `lists` are the lists of the call: out, a, b and c.
 
-    The kernel finds the matrices in a table. `values` returns its parameters, given the addresses of this table and of
-    that of its `schedule`, the factors, and where it runs. A launch with a workspace is bound to `stream`.
+    The kernel reads the matrices from a table. `values` returns its parameters for the addresses of the table and of
+    the `schedule`, the factors, the device and the stream. A launch with a workspace is bound to `stream`.
     """
 
     kernel: Kernel
     grid: int | tuple[int, ...]
     threads: int
     constants: Mapping[str, Any]
-    listed: ProblemGroup
+    group: ProblemGroup
     lists: tuple[Any, Any, Any, Any]
     table: ProblemTable
     values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
@@ -78,25 +78,23 @@ class ListPlan:
     stream: int | None = None
 
     def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
-        """Launch, and remember the launch by the key of the call."""
-        problems = self.listed.row_major
+        """Launch, and keep the launch under the key of the call."""
+        problems = self.group.row_major
         device, stream = problems.device_stream
         if device is None:
-            schedule = self.schedule.copy()  # in which blocks may count themselves
+            schedule = self.schedule.copy()  # blocks may count in it
             values = self.values(self.table.emulated(problems), schedule, factors, None, 0)
             LaunchPlan(self.kernel, self.grid, self.threads, values, self.constants).run()
             return
-        send = self._sender(device)
-        send(self.table.rows, factors, stream)
+        launch_table = self._launcher(device)
+        launch_table(self.table.rows, factors, stream)
         if is_kept(device, self.stream):
-            keep_lists(key, arrays[:4], factors, self.listed, self.lists, self.table, send, self.stream)
+            keep_lists(key, arrays[:4], factors, self.group, self.lists, self.table, launch_table, self.stream)
 
-    def _sender(self, device: int) -> TableSender:
-        """Return what launches such problems on a GPU, wherever their matrices are."""
-        handle, by_column = (
-            prepared(self.kernel, self.grid, self.threads, device, **self.constants),
-            self.table.by_column,
-        )
+    def _launcher(self, device: int) -> TableLauncher:
+        """Return the launcher of problems of this layout on a GPU, with matrices at any addresses."""
+        handle = prepared(self.kernel, self.grid, self.threads, device, **self.constants)
+        by_column = self.table.by_column
 
         def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
             values = self.values(address, address + self.table.rows.nbytes, factors, device, stream)
@@ -105,21 +103,22 @@ class ListPlan:
         def parts(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return rows.T if by_column else rows, self.schedule
 
-        counts_blocks = self.constants.get("sort", False)  # by counters in the schedule, which begin at 0
-        return TableSender(handle, device, parts, arguments, counts_blocks)
+        counts_blocks = self.constants.get("sort", False)  # with counters in the schedule, which start at 0
+        return TableLauncher(handle, device, parts, arguments, counts_blocks)
 
 
 @dataclass
 class ListLaunch:
-    """A kept launch of lists: out, a, b and c. `columns` of the table hold their addresses, list by list, out first.
+    """A kept launch of the lists out, a, b and c.
 
-    `lengths` are those of the lists, SINGLE for one matrix that is shared by all `products`, None for an argument that
-    is not given. `bytes` are the sizes of the arrays, and `written` marks the outputs; `repeats` are the positions of
-    arrays that occur before. `make` allocates outputs that are not given. `zeros` marks which of alpha and beta are 0.
-    A launch with a workspace is bound to its `stream`.
+    `columns` are the table columns of their addresses, list by list, out first. `lengths` are the lengths of the lists:
+    SINGLE for a matrix shared by all `products`, None for an argument that is not given. `bytes` are the sizes of the
+    arrays, and `written` is the mask of the outputs. `repeats` are the positions of arrays that occur earlier.
+    `allocate` returns outputs that are not given. `zeros` tells if alpha and beta are 0. A launch with a workspace is
+    bound to its `stream`.
     """
 
-    alike: Callable[..., bool]
+    has_layout: Callable[..., bool]
     repeats: tuple[tuple[int, int], ...]
     addresses: list[int]
     rows: np.ndarray
@@ -127,8 +126,8 @@ class ListLaunch:
     columns: Sequence[Sequence[int]]
     bytes: np.ndarray
     written: np.ndarray
-    make: Callable[[Any], list[Any]]
-    send: Send
+    allocate: Callable[[Any], list[Any]]
+    launch_table: LaunchTable
     library: Library
     current_stream: Callable[[], int]
     lengths: tuple[int | None, ...]
@@ -137,26 +136,26 @@ class ListLaunch:
     stream: int | None = None
 
     def launch(self, lists: Sequence[Any], numbers: tuple[float, ...]) -> Any:
-        """Launch with other lists and return the outputs; return None, having done nothing, if their layout differs or
+        """Launch with other lists, and return the outputs. Return None, without a launch, if the layout differs or
         arrays may overlap."""
-        arrays, stream = self._flat(lists), self.current_stream()
+        arrays, stream = self._flatten(lists), self.current_stream()
         if arrays is None or _are_zero(numbers) != self.zeros:
             return None
-        if self.stream not in (None, stream) or not self._are_alike(arrays):
+        if self.stream not in (None, stream) or not self._matches_layout(arrays):
             return None
         out = lists[0]
         if out is None:
-            out = self.make(arrays[0])
+            out = self.allocate(arrays[0])
             arrays = [*out, *arrays]
         addresses = self.library.addresses(arrays)
-        rows = self.rows if addresses == self.addresses else self._moved(addresses)
+        rows = self.rows if addresses == self.addresses else self._relocated_rows(addresses)
         if rows is None:
             return None
-        self.send(rows, numbers, stream)
+        self.launch_table(rows, numbers, stream)
         return out
 
-    def _flat(self, lists: Sequence[Any]) -> list[Any] | None:
-        """Return all arrays, list by list; None for lists of other lengths."""
+    def _flatten(self, lists: Sequence[Any]) -> list[Any] | None:
+        """Return all arrays, list by list, or None if a list has another length."""
         arrays: list[Any] = []
         for owners, length in zip(lists, self.lengths, strict=True):
             if isinstance(owners, LISTS):
@@ -169,57 +168,57 @@ class ListLaunch:
                 return None
         return arrays
 
-    def _are_alike(self, arrays: Sequence[object]) -> bool:
-        """Return True if the arrays have the layout of the launch. The library's joint test takes no array twice."""
+    def _matches_layout(self, arrays: Sequence[object]) -> bool:
+        """Return True if the arrays have the layout of the launch. The test of the library takes each array once."""
         if not self.repeats:
-            return self.alike(*arrays)
+            return self.has_layout(*arrays)
         if any(arrays[n] is not arrays[first] for n, first in self.repeats):
             return False
         repeated = {n for n, _ in self.repeats}
-        return self.alike(*(array for n, array in enumerate(arrays) if n not in repeated))
+        return self.has_layout(*(array for n, array in enumerate(arrays) if n not in repeated))
 
-    def _moved(self, addresses: list[int]) -> np.ndarray | None:
-        """Return the table with new addresses; None if alignments or overlaps change."""
+    def _relocated_rows(self, addresses: list[int]) -> np.ndarray | None:
+        """Return the table with new addresses, or None if the alignment changes or outputs overlap."""
         new = np.array(addresses, np.int64)
-        if (new % ALIGNMENT != self._alignments).any() or not self._are_apart(new):
+        if (new % ALIGNMENT != self._alignments).any() or not self._is_disjoint(new):
             return None
-        rows = self.rows.copy("K")  # a graph may still read the old ones
+        rows = self.rows.copy("K")  # a CUDA graph may still read the old table
         lists = new.reshape(len(self.columns), -1)
-        for columns, moved in zip(self.columns, lists if self.order is None else lists[:, self.order], strict=True):
+        for columns, pointers in zip(self.columns, lists if self.order is None else lists[:, self.order], strict=True):
             for column in columns:
-                rows[:, column] = moved
+                rows[:, column] = pointers
         self.rows, self.addresses = rows, addresses
         return rows
 
     @cached_property
     def _alignments(self) -> np.ndarray:
-        """The alignments of the addresses, which moved arrays must keep."""
+        """The alignments of the addresses. Relocated arrays must keep them."""
         return np.array(self.addresses, np.int64) % ALIGNMENT
 
-    def _are_apart(self, start: np.ndarray) -> bool:
+    def _is_disjoint(self, start: np.ndarray) -> bool:
         """Return True if no output overlaps another array."""
         order = start.argsort(kind="stable")
         start, end = start[order], (start + self.bytes)[order]
-        if (end[:-1] <= start[1:]).all():  # no array meets another, as is usual
+        if (end[:-1] <= start[1:]).all():  # the usual case: no overlap at all
             return True
         written = self.written[order]
-        until = np.maximum.accumulate(end)[:-1]
-        until_written = np.maximum.accumulate(np.where(written, end, 0))[:-1]
+        last_end = np.maximum.accumulate(end)[:-1]
+        last_written_end = np.maximum.accumulate(np.where(written, end, 0))[:-1]
         used = end[1:] > start[1:]
-        return not (used & (start[1:] < np.where(written[1:], until, until_written))).any()
+        return not (used & (start[1:] < np.where(written[1:], last_end, last_written_end))).any()
 
 
 def _are_zero(factors: tuple[float, ...]) -> tuple[bool, ...]:
-    """Return which factors are 0, so that what they multiply is not read."""
+    """Return True for each factor that is 0. The operand that it multiplies is not read."""
     return tuple(factor == 0 for factor in factors)
 
 
-class TableSender:
-    """Upload a table and launch a kernel with it, as a `Send`.
+class TableLauncher:
+    """A `LaunchTable` that uploads the table and launches a kernel.
 
-    `parts` returns the arrays to upload for the rows of a table, `is_changed` means that the kernel writes them, and
-    `arguments` returns the kernel's arguments for a table address, the factors and the stream. Arguments are cached;
-    they change with the factors, and when the memory of a stream moves.
+    `parts` returns the arrays to upload for the rows of a table; `is_changed` is True if the kernel writes them.
+    `arguments` returns the kernel arguments for the address of the table, the factors and the stream. Arguments are
+    cached: they change with the factors, and when the memory of a stream moves.
     """
 
     def __init__(
@@ -242,33 +241,33 @@ class TableSender:
             table = HostTable.of(*self._parts(rows), is_changed=self._is_changed)
             self._last = rows, table
         address = upload(self._device, stream, table)
-        key = address, stream, factors, *map(type, factors)  # a factor of -0.0 is equal to the int 0
+        key = address, stream, factors, *map(type, factors)  # -0.0 and the int 0 are equal, but differ as factors
         arguments = self._checked.get(key)
         if arguments is not None:
             self._unchecked(arguments, stream)
             return
         arguments = self._arguments(address, factors, stream)
         self._handle(arguments, stream=stream)
-        if is_kept(self._device, stream):  # else a workspace in them may be freed
-            if len(self._checked) >= MOST_ARGUMENTS:
+        if is_kept(self._device, stream):  # otherwise the workspace may be freed
+            if len(self._checked) >= MAX_ARGUMENTS:
                 self._checked.clear()
             self._checked[key] = arguments
 
 
 def keep_lists(
     key: Hashable,
-    called: Sequence[Any],
+    arguments: Sequence[Any],
     factors: tuple[float, ...],
     group: ProblemGroup,
     lists: tuple[Any, Any, Any, Any],
     table: ProblemTable,
-    send: Send,
+    launch_table: LaunchTable,
     stream: int | None = None,
 ) -> None:
-    """Keep a launch that has just been made on a GPU under the key of its call.
+    """Keep a finished launch on a GPU under the key of its call.
 
-    `called` and `lists` are out, a, b and c, of which out and c may be None: as in the call, and with a shared matrix
-    repeated. Nothing is kept for arrays of several libraries, or if c overlaps out and is not out itself.
+    `arguments` are out, a, b and c of the call, and `lists` the same with shared matrices repeated; out and c may be
+    None. Nothing is kept for arrays of several libraries, or if c overlaps out and is not out itself.
     """
     (passed_out, _, _, c), out = lists, group.out
     passed = [array for owners in lists if owners is not None for array in owners]
@@ -277,12 +276,12 @@ def keep_lists(
     if library is None or (group.in_place and [*map(id, c or ())] != [*map(id, out.owners)]):
         return
     repeats = _repeats(passed)
-    alike = library.alike([array for n, array in enumerate(passed) if n not in dict(repeats)])
+    has_layout = library.alike([array for n, array in enumerate(passed) if n not in dict(repeats)])
     in_a, in_b, in_c, in_out = table.columns
     unread = np.zeros(len(out.owners), np.int64)
-    of_c = group.c.bytes if group.c and not group.in_place else unread
+    c_bytes = group.c.bytes if group.c and not group.in_place else unread
     launch = ListLaunch(
-        alike=alike,
+        has_layout=has_layout,
         repeats=repeats,
         addresses=library.addresses(arrays),
         rows=table.rows,
@@ -292,13 +291,13 @@ def keep_lists(
             *([[in_a], [in_b]] if out.major == "row" else [[in_b], [in_a]]),
             *([[in_c] if group.c else []] if c is not None else []),
         ],
-        bytes=np.concatenate([out.bytes, group.a.bytes, group.b.bytes, *([of_c] if c is not None else [])]),
+        bytes=np.concatenate([out.bytes, group.a.bytes, group.b.bytes, *([c_bytes] if c is not None else [])]),
         written=np.arange(len(arrays)) < len(out.owners),
-        make=list_maker(library.name, out.shapes.tolist(), out.owners[0].dtype),
-        send=send,
+        allocate=list_allocator(library.name, out.shapes.tolist(), out.owners[0].dtype),
+        launch_table=launch_table,
         library=library,
         current_stream=library.current_stream(int(library.device(arrays[0]))),
-        lengths=tuple([None if each is None else len(each) if isinstance(each, LISTS) else SINGLE for each in called]),
+        lengths=tuple(map(_length, arguments)),
         products=len(out.owners),
         zeros=_are_zero(factors),
         stream=stream,
@@ -306,8 +305,15 @@ def keep_lists(
     CALLS.keep(key, launch)
 
 
+def _length(argument: Any) -> int | None:
+    """Return the length of a list, SINGLE for a matrix, or None for an argument that is not given."""
+    if argument is None:
+        return None
+    return len(argument) if isinstance(argument, LISTS) else SINGLE
+
+
 def _repeats(arrays: Sequence[object]) -> tuple[tuple[int, int], ...]:
-    """Return the position of each array that occurred before, with its first position."""
+    """Return the position of each array that occurred earlier, with its first position."""
     first: dict[int, int] = {}
     positions = [(n, first.setdefault(id(array), n)) for n, array in enumerate(arrays)]
     return tuple((n, before) for n, before in positions if n != before)

@@ -1,4 +1,4 @@
-"""Calls of grouped_gemm_ragged_k(): their arrays, and their launch."""
+"""Calls of grouped_gemm_ragged_k(): checks and launches."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import PublicCall, TunableCall
 from ptxdsl.kernels.call.groups.ragged import (
-    APART,
+    ALIASED_OUTPUT_HELP,
     Groups,
+    can_store_by_tma,
     check_output,
     check_size_array,
     check_values,
     group_values,
-    help_of_types,
-    is_boxed,
-    matrix_of_rank,
+    matrix_argument,
+    types_help,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks
@@ -54,7 +54,7 @@ from ptxdsl.schedule.problems import MOST_TILES
 from ptxdsl.types import u32
 
 FACTORS = "alpha", "beta"
-ALONG_K = "along k"  # the form in tables of measured configurations
+ALONG_K = "along k"  # the form of these groups in the tuning tables
 
 
 class RaggedKCall(TunableCall):
@@ -74,14 +74,15 @@ class RaggedKCall(TunableCall):
     def groups(self, call: PublicCall) -> Groups:
         """Check the arrays of the call."""
         out, a, b, offsets, c = call.arrays
-        return groups_of(a, b, offsets, out, c, call.beta)
+        return ragged_k_groups(a, b, offsets, out, c, call.beta)
 
     def check_offsets(self) -> None:
         """Raise LaunchError for the first invalid offset in host memory."""
         check_values("ragged", self.problem.sizes, self.problem.depth)
 
     def readable(self) -> tuple[Groups, tuple[LaunchPlan, ...]]:
-        """Return the groups as the kernel reads them, and the launches that copy what it cannot read in place."""
+        """Return the groups with copies of the operands that the kernel cannot read in place, and the launches of the
+        copies. This kernel reads all operands in place."""
         return self.problem, ()
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
@@ -98,40 +99,41 @@ class RaggedKCall(TunableCall):
 
 
 def request_of(groups: Groups) -> GroupRequest:
-    """Return the request to the paths, for kernels of groups of average size."""
+    """Return the request to the paths, for groups of average size."""
     count, m, n = groups.out.full_shape
     sizes = np.full(count, m), np.full(count, n), np.full(count, groups.depth / max(1, count))
-    operands = replace(_facts_of(groups), batches=Batches.STRIDED, out_boxes=are_boxed(groups))
+    operands = replace(_facts_of(groups), batches=Batches.STRIDED, out_boxes=can_store_groups_by_tma(groups))
     return GroupRequest(
         f"{'scaled' if groups.scales else 'grouped'}_gemm_ragged_k",
         ListFacts(sizes, operands),
         groups.device_stream[0],
-        obstacles=() if groups.scales else tuple(_obstacles(groups)),  # copies are made of what TMA cannot load
+        obstacles=() if groups.scales else tuple(_obstacles(groups)),  # scaled operands are copied for TMA
         form=ALONG_K,
         is_along_k=True,
-        boxed=are_boxed(groups),
+        boxed=can_store_groups_by_tma(groups),
     )
 
 
-def groups_of(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:
-    """The arrays of a call; out is made where it is not given. C is checked, and left out with a beta of 0. Raises
-    LaunchError for what does not fit."""
-    left, right = matrix_of_rank("a", a, 2, "(rows, M)"), matrix_of_rank("b", b, 2, "(rows, N)")
-    check_input_types(left, right, INPUTS, help_of_types(INPUTS, left.type, "scaled_gemm_ragged_k of a.T and b"))
+def ragged_k_groups(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:
+    """Check the arrays of a call, and return its groups. `out` is allocated if it is None, and C is dropped if beta is
+    0. Raises LaunchError for arrays that do not fit."""
+    left, right = matrix_argument("a", a, 2, "(rows, M)"), matrix_argument("b", b, 2, "(rows, N)")
+    check_input_types(left, right, INPUTS, types_help(INPUTS, left.type, "scaled_gemm_ragged_k of a.T and b"))
     if left.shape[0] != right.shape[0]:
         raise LaunchError(
             f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[0]} rows meet {right.shape[0]}",
             help="pass a of (rows, M) and b of (rows, N): the rows of a group are the K of its product",
         )
     sizes = left.shape[1], right.shape[1], left.shape[0]
-    return groups_along_k(left, right, sizes, offsets, out, c, beta)
+    return check_k_groups(left, right, sizes, offsets, out, c, beta)
 
 
-def groups_along_k(
+def check_k_groups(
     a: Matrix, b: Matrix, sizes: tuple[int, int, int], offsets: object, out: object, c: object, beta: float
 ) -> Groups:
-    """Check the other arrays of groups that are ranges of K; `sizes` are the M and N of each and the K of all. `out` is
-    allocated if it is None, and C is left out with a beta of 0. Raises LaunchError for arrays that do not fit."""
+    """Check the other arrays of groups that are ranges of K, and return the groups. `sizes` are M, N, and the K of all
+    groups. `out` is allocated if it is None, and C is dropped if beta is 0. Raises LaunchError for arrays that do not
+    fit."""
     m, n, k = sizes
     ends = array_argument(
         "offsets", offsets, 1, "it has one number for each group", "pass offsets of the shape (groups,)"
@@ -139,21 +141,21 @@ def groups_along_k(
     (count,) = ends.array.shape
     check_size_array(ends, count, f"`offsets` has {count} groups")
     shape = count, m, n
-    written = matrix_of_rank("out", empty(a, shape, outputs(a.type)[0]) if out is None else out, 3, str(shape))
+    written = matrix_argument("out", empty(a, shape, outputs(a.type)[0]) if out is None else out, 3, str(shape))
     check_output(written, shape, a)
-    groups = Groups(a, b, written, ends, c=_addend_of(c, written, beta), depth=k)
-    added = [] if groups.c is None else [groups.c]
-    check_devices([a, b, written, ends, *added])
-    check_written(written, [a, b, ends, *([] if groups.in_place else added)], help=APART)
+    groups = Groups(a, b, written, ends, c=_check_c(c, written, beta), depth=k)
+    addends = [] if groups.c is None else [groups.c]
+    check_devices([a, b, written, ends, *addends])
+    check_written(written, [a, b, ends, *([] if groups.in_place else addends)], help=ALIASED_OUTPUT_HELP)
     return groups
 
 
-def _addend_of(c: object, out: Matrix, beta: float) -> Matrix | None:
-    """C, checked; None with a beta of 0."""
+def _check_c(c: object, out: Matrix, beta: float) -> Matrix | None:
+    """Check C, and return it; None if it is not given or beta is 0."""
     check_added(c, beta)
     if c is None:
         return None
-    addend = matrix_of_rank("c", c, 3, str(out.full_shape))
+    addend = matrix_argument("c", c, 3, str(out.full_shape))
     _check_addend(addend, out)
     return addend if beta != 0 else None
 
@@ -166,51 +168,51 @@ def _check_addend(c: Matrix, out: Matrix) -> None:
         )
     if out.type in FP8 and c.type not in FLOATS:
         raise LaunchError(
-            f"`c` is {describe_type(c.type)}; what is added has 16 bits or more",
+            f"`c` is {describe_type(c.type)}; C must have 16 bits or more",
             help=f"convert it to {describe_types(FLOATS)}; `out` may be of 8 bits",
         )
     if c.type is not out.type and out.type not in FP8:
         raise LaunchError(
-            f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they are of one type",
+            f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they must have one type",
             help="pass an `out` of the type of c, or convert c before",
         )
     if c.array.size and c.major != "row":
         raise LaunchError(
-            f"`c` has strides of {c.array.strides} elements; its rows lie without gaps, as those of the output",
+            f"`c` has strides of {c.array.strides} elements; its rows must be contiguous",
             help="make a row-major copy",
         )
 
 
-def are_boxed(groups: Groups) -> bool:
-    """Return True if TMA can store the output, and load C."""
-    return is_boxed(groups.out) and (groups.c is None or groups.c.is_mappable)
+def can_store_groups_by_tma(groups: Groups) -> bool:
+    """Return True if TMA can store the output and load C."""
+    return can_store_by_tma(groups.out) and (groups.c is None or groups.c.is_mappable)
 
 
 def _facts_of(groups: Groups) -> Operands:
     """Return the operand facts of the kernel."""
     a, b, c, out = groups.a, groups.b, groups.c, groups.out
-    of_out = narrower(out, c, out.shape[1])
+    out_bytes = narrower(out, c, out.shape[1])
     if groups.scales is None:
-        return facts(a.transposed, b, c, out, (_width(a), _width(b), of_out), in_place=groups.in_place)
-    known = facts(a, b, c, out, (WIDEST_ACCESS, WIDEST_ACCESS, of_out), in_place=groups.in_place)
+        return facts(a.transposed, b, c, out, (_width(a), _width(b), out_bytes), in_place=groups.in_place)
+    operands = facts(a, b, c, out, (WIDEST_ACCESS, WIDEST_ACCESS, out_bytes), in_place=groups.in_place)
     return replace(
-        known, a_major=Major.K, b_major=Major.K, scaling=groups.scales.scaling, scale_bytes=groups.scales.pair_bytes
+        operands, a_major=Major.K, b_major=Major.K, scaling=groups.scales.scaling, scale_bytes=groups.scales.pair_bytes
     )
 
 
 def _width(matrix: Matrix) -> int:
-    """Return the access width of a load in bytes. A group starts at any row, thus at any element of column-major
-    lines."""
-    return matrix.widest(matrix.length) if matrix.major == "row" else matrix.type.bytes
+    """Return the access width of a load in bytes. A group starts at any row, and thus at any element of a column-major
+    matrix."""
+    return matrix.widest(matrix.inner_extent) if matrix.major == "row" else matrix.type.bytes
 
 
 def _obstacles(groups: Groups) -> Iterator[Refusal]:
-    """Yield why TMA cannot load A and B from any row on, or wgmma not read them."""
+    """Yield the reasons why TMA cannot load A and B from any row, or wgmma cannot read them."""
     a, b = groups.a, groups.b
     if a.type not in TURNED:
         yield (
-            f'atom is "wgmma", and `a` and `b` are {describe_type(a.type)}, which it multiplies along lines, '
-            "and here lines are rows of K",
+            f'atom is "wgmma", and `a` and `b` are {describe_type(a.type)}, which wgmma multiplies K-major only; '
+            "the rows of `a` and `b` run along M and N",
             "leave atom out, or convert them to float16 or bfloat16",
         )
     for matrix in (a, b):
@@ -231,10 +233,10 @@ def plan_of(
     factors: tuple[float, float] = UNSCALED,
     before: tuple[LaunchPlan, ...] = (),
 ) -> LaunchPlan:
-    """Return the launch, with as many blocks as are resident, or as there are tiles."""
+    """Return the launch, with one block per resident slot, or per tile if there are fewer tiles."""
     count, m, n = groups.out.full_shape
     constants = {"traits": traits, "validate": validate}
-    tiles = _tiles_of(groups.out, traits.tile)
+    tiles = _tile_count(groups.out, traits.tile)
     kernel, (device, stream) = kernels.of(traits), groups.device_stream
     blocks = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
     numbers = {"sizes": groups.sizes, "groups": count, "rows": groups.depth, "m": m, "n": n}
@@ -247,8 +249,8 @@ def plan_of(
     return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS, stream, before)
 
 
-def _tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
-    """Return the number of tiles of the outputs of all groups. Raises LaunchError for more than can be numbered."""
+def _tile_count(out: Matrix, tile: tuple[int, int, int]) -> int:
+    """Return the number of tiles of all outputs. Raises LaunchError if it exceeds 2**31."""
     count, m, n = out.full_shape
     tiles = count * -(-m // tile[0]) * -(-n // tile[1])
     if tiles > MOST_TILES:
@@ -260,39 +262,33 @@ def _tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
 
 
 def _matrices(groups: Groups) -> dict[str, Any]:
-    """Return A, B, out, and C unless it is out, as parameters of a kernel."""
-    known = {"a": groups.a, "b": groups.b, "out": groups.out}
+    """Return A, B, out, and a separate C as kernel parameters."""
+    matrices = {"a": groups.a, "b": groups.b, "out": groups.out}
     if groups.c is not None and not groups.in_place:
-        known["c"] = groups.c
-    return {name: group_values(matrix) for name, matrix in known.items()}
+        matrices["c"] = groups.c
+    return {name: group_values(matrix) for name, matrix in matrices.items()}
 
 
 def _mapped(groups: Groups, traits: Any, blocks: int) -> dict[str, Any]:
-    """The matrices as a kernel of the sm_90a path takes them: with maps of all of A and B, and memory for those of
-    groups."""
+    """Return the parameters of the sm_90a kernel: tensor maps of all of A and B, and memory for the maps of groups."""
     device, stream = groups.device_stream
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
     if boxes and groups.c is not None and traits.operands.c is CSource.SEPARATE:
         boxes["c"] = groups.c.mapped(traits.out_map)
     maps = room(device, stream, "maps", blocks * map_bytes(traits))
     _, counters = workspace(device, stream, u32, 0, COUNTERS)
-    a, b = _plane(groups.a), _plane(groups.b)
+    a, b = (replace(operand, batches=1) for operand in (groups.a, groups.b))
     return {
         "a_map": a.mapped(traits.a.map),
         "b_map": b.mapped(traits.b.map),
         "maps": maps,
         "counters": counters,
-        **_matrices(replace(groups, a=_widened(groups.a), b=_widened(groups.b))),
+        **_matrices(replace(groups, a=_with_aligned_stride(groups.a), b=_with_aligned_stride(groups.b))),
         **boxes,
     }
 
 
-def _widened(matrix: Matrix) -> Matrix:
-    """Return the matrix; with a single line, its stride rounded up to one that a tensor map accepts."""
-    lines, unit = matrix.shape[matrix.major != "row"], WIDEST_ACCESS // matrix.type.bytes
-    return matrix if lines > 1 else replace(matrix, stride=-(-matrix.stride // unit) * unit)
-
-
-def _plane(matrix: Matrix) -> Matrix:
-    """The matrix as the only one of a batch."""
-    return replace(matrix, batches=1)
+def _with_aligned_stride(matrix: Matrix) -> Matrix:
+    """Return the matrix. The stride of a single row is rounded up to 16 bytes, since a tensor map needs a multiple."""
+    unit = WIDEST_ACCESS // matrix.type.bytes
+    return matrix if matrix.outer_extent > 1 else replace(matrix, stride=-(-matrix.stride // unit) * unit)

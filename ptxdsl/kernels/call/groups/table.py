@@ -11,44 +11,45 @@ from ptxdsl.kernels.call.groups.group import ProblemGroup
 from ptxdsl.kernels.tiles.visitor import COUNTERS
 from ptxdsl.schedule import GroupedProblemVisitor
 
-STRIP = 8  # rows of tiles that blocks go down first, for what L2 still holds
-ROW = 12  # numbers that describe a problem
-SHARES = 3  # where the tiles stand that it has along M, for the sm_90a path
-ADDRESSES = 4, 6, 8, 10  # where those of A, B, C or out in its place, and out stand; behind each, its stride
+STRIP = 8  # rows of tiles in a strip, walked column by column for reuse in L2
+ROW = 12  # columns of the problem table: M, N, K, tiles along M, then an address and a stride per operand
+TILES_ALONG_M = 3  # column, read by the sm_90a path
+ADDRESSES = 4, 6, 8, 10  # columns of the addresses of A, B, C (or out) and out; each is followed by its stride
 NO_TABLE = np.zeros(1, np.int32)
-ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part of a tile
+ENTRY, PART = 2, 8  # int32 numbers per entry of the host table: of a tile, of a part of a tile
 
 
-class Deal(NamedTuple):
-    """An assignment of tiles to blocks. `order` is the order of the problems in their table, None for that of the call.
-    `table` is the `schedule` argument of the kernel, with `slots` partial tiles. `shares` are the tiles of each problem
-    along M, if the table has them."""
+class TileAssignment(NamedTuple):
+    """An assignment of tiles to blocks. `order` is the order of the problems in their table, None for the order of the
+    call. `table` is the `schedule` argument of the kernel, with `slots` partial tiles. `tiles_along_m` has the tiles of
+    each problem along M on the sm_90a path."""
 
     blocks: int
     total: int
     order: np.ndarray | None
     table: np.ndarray
     slots: int
-    shares: np.ndarray | None = None
+    tiles_along_m: np.ndarray | None = None
 
 
 @lru_cache(maxsize=256)
-def deal(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, sort: bool) -> Deal:
-    """Return the schedule of problems, int64 (M, N, K) each, on at most `resident` blocks."""
+def assign_tiles(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, sort: bool) -> TileAssignment:
+    """Assign the tiles of problems to up to `resident` blocks. `shapes` are the bytes of an int64 array of (M, N,
+    K)."""
     problems = np.frombuffer(shapes, np.int64).reshape(-1, 3)
     if mode == "parts":
         visitor = GroupedProblemVisitor(problems, tile, resident, "host", balance="k", strip=STRIP)
-        return Deal(resident, visitor.total, None, *parts_table(visitor))
+        return TileAssignment(resident, visitor.total, None, *parts_table(visitor))
     tiles = (-(-problems[:, 0] // tile[0]) * -(-problems[:, 1] // tile[1])).sum()
     visitor = GroupedProblemVisitor(problems, tile, min(resident, int(tiles)), mode, sort, strip=STRIP)
     counters = np.zeros(COUNTERS if sort else 0, np.int32)
     if mode == "host":
-        return Deal(visitor.blocks, visitor.total, None, np.append(counters, visitor.table), 0)
-    return Deal(visitor.blocks, visitor.total, visitor.order, np.append(counters, NO_TABLE), 0)
+        return TileAssignment(visitor.blocks, visitor.total, None, np.append(counters, visitor.table), 0)
+    return TileAssignment(visitor.blocks, visitor.total, visitor.order, np.append(counters, NO_TABLE), 0)
 
 
-def describe(group: ProblemGroup) -> np.ndarray:
-    """Return the table of the problems, one row each; see `problems.load_product`."""
+def problem_table(group: ProblemGroup) -> np.ndarray:
+    """Return the table of the problems, one row per problem; `problems.load_product` reads it."""
     rows = np.zeros((len(group.shapes), ROW), np.int64)
     rows[:, :3] = group.shapes
     for column, operand in zip(ADDRESSES, group.operands, strict=True):
@@ -59,7 +60,7 @@ def describe(group: ProblemGroup) -> np.ndarray:
 def parts_table(visitor: GroupedProblemVisitor) -> tuple[np.ndarray, int]:
     """Return the int32 table of `PartsVisitor`, and the number of partial tiles.
 
-    An entry is (problem, tile, first and last iteration, first slot of the tile's parts, number of the part, count, 0).
+    An entry is (problem, tile, first iteration, end iteration, first slot of the tile, part number, part count, 0).
     """
     block, problem, tile, begin, end = visitor.work
     by_tile = np.lexsort((begin, tile, problem))

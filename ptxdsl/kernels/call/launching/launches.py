@@ -56,7 +56,7 @@ class LaunchPlan:
     def group(self) -> Parameters:
         """The parameters with the arrays themselves, as a user of the kernel would pass them."""
         arguments = (
-            MappedAs(each.lines, each.kind) if isinstance(each, MappedMatrix)
+            MappedAs(each.mapped_view, each.kind) if isinstance(each, MappedMatrix)
             else strided(each.owner) if isinstance(each, ArrayArgument)
             else each
             for each in self.arguments

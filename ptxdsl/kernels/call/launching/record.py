@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ptxdsl.arrays import Library
 from ptxdsl.kernels.call.launching.memory import ALIGNMENT
-from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
+from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, allocator
 from ptxdsl.runtime.record import EXACT, compiled, launch_source, overlap, unless
 
 Launch: TypeAlias = Callable[[Any, tuple[float, ...]], Any]
@@ -115,7 +115,7 @@ class CallRecord:
             "current_stream": library.current_stream(int(library.device(results[0]))),
         }
         for n in self.allocated:
-            self.constants[f"make{n}"] = maker(library.name, self.arrays[n].shape, self.arrays[n].dtype)
+            self.constants[f"make{n}"] = allocator(library.name, self.arrays[n].shape, self.arrays[n].dtype)
         for n, launch in enumerate(launches):
             self.constants.update((f"{name}{n}", value) for name, value in launch.parts.items())
 

@@ -83,7 +83,7 @@ def unmappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, first: 
         for matrix, along_k, name in ((a, "row", "a"), (b, "column", "b"))
     ]
     yield from (
-        _of_lines(matrix, f"{otherwise}: then they are loaded without TMA" if otherwise else "")
+        _misaligned(matrix, f"{otherwise}: then they are loaded without TMA" if otherwise else "")
         for matrix, is_read in operands
         if is_read and not matrix.is_mappable
     )
@@ -97,11 +97,13 @@ def unmappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, first: 
     )
 
 
-def _of_lines(matrix: Matrix, otherwise: str) -> Refusal:
-    apart, planes = matrix.stride * matrix.type.bytes, matrix.batch_stride * matrix.type.bytes
-    matrices = f", and matrices {planes} bytes apart" if (matrix.batches or 1) > 1 else ""
+def _misaligned(matrix: Matrix, otherwise: str) -> Refusal:
+    """Return the reason why TMA cannot load a matrix with a misaligned address or stride."""
+    stride, batch_stride = matrix.stride * matrix.type.bytes, matrix.batch_stride * matrix.type.bytes
+    batches = f", a batch stride of {batch_stride} bytes" if (matrix.batches or 1) > 1 else ""
     return (
-        f"`{matrix.name}` has lines {apart} bytes apart{matrices} from the address {matrix.array.pointer:#x} on; "
-        f"TMA takes multiples of {WIDEST_ACCESS} bytes{', 0 or more' if planes < 0 else ''}",
-        f"pad its lines{otherwise}",
+        f"`{matrix.name}` has a leading dimension of {stride} bytes{batches} and the address "
+        f"{matrix.array.pointer:#x}; TMA takes multiples of {WIDEST_ACCESS} bytes"
+        f"{', 0 or more' if batch_stride < 0 else ''}",
+        f"pad its leading dimension{otherwise}",
     )

@@ -59,7 +59,7 @@ class WarpgroupPath(Path):
             )
         return (
             f"{cause} on {ARCH}; the kernel is for {request.arch}",
-            f"{help}; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+            f"{help}; on the emulator, set PTXDSL_ARCH={ARCH}",
         )
 
     def layouts(self, request: Request) -> Sequence[InputLayout]:

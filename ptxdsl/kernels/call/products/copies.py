@@ -71,7 +71,7 @@ class CopiedOperands(NamedTuple):
 
     def split(self, problem: GemmProblem) -> tuple[bool, bool]:
         """Return, for A and B, True if rows are not 32-byte aligned after the copies."""
-        return not (self.a or problem.a.is_in_sectors), not (self.b or problem.b.is_in_sectors)
+        return not (self.a or problem.a.is_sector_aligned), not (self.b or problem.b.is_sector_aligned)
 
     def carry_out(self, problem: GemmProblem) -> tuple[GemmProblem, tuple[LaunchPlan, ...]]:
         """Return the problem with the copies, and the launches that make them."""
@@ -191,7 +191,7 @@ def _ways(operand: Matrix, along_k: str, is_single: bool) -> tuple[bool, ...]:
         return (False, True) if operand.is_mappable else (True,)
     if _is_needed(operand, along_k):
         return (True,)
-    return (False, True) if is_single and not operand.is_in_sectors else (False,)
+    return (False, True) if is_single and not operand.is_sector_aligned else (False,)
 
 
 def is_rounded(type: Type) -> bool:
@@ -304,7 +304,7 @@ def copied_rows(
     """Return the rows of a row-major matrix that an index names, in the workspace of a stream for a `use`, and the
     launch that gathers them."""
     device, stream = device_stream
-    shape = index.array.shape[0], a.length
+    shape = index.array.shape[0], a.inner_extent
     like = replace(a, array=replace(a.array, shape=shape), shape=shape)
     copy, target = room_for_copy(like, "row", device, stream, use)
     return copy, _copy(a, copy, target, stream, index)
@@ -328,4 +328,4 @@ def _transposed(operand: Matrix, copy: Matrix, target: Any, stream: int) -> Laun
 
 def _is_in_words(operand: Matrix) -> bool:
     """Return True if rows start and end at multiples of 16 bytes."""
-    return operand.is_mappable and not operand.length * operand.type.bytes % WORD_BYTES
+    return operand.is_mappable and not operand.inner_extent * operand.type.bytes % WORD_BYTES

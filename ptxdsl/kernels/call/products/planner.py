@@ -64,7 +64,7 @@ class GemmPlanner:
     def facts(self) -> ProductFacts:
         """The facts that the estimates depend on."""
         problem, computes = self.problem, self.options.epilogue is not None
-        split_lines = not problem.a.is_in_sectors, not problem.b.is_in_sectors
+        split_lines = not problem.a.is_sector_aligned, not problem.b.is_sector_aligned
         sizes = problem.m, problem.n, problem.k, problem.batches or 1
         return ProductFacts(*sizes, self.operands, computes, split_lines)
 
@@ -144,7 +144,7 @@ class GemmPlanner:
         resources, or if the path of the configuration does not read the operands."""
         problem, config, operands = self.problem, self.config(), self.operands
         path = path_of(config)
-        if path.uses_tma and is_stored_in_boxes(problem, config):
+        if path.uses_tma and stores_by_tma(problem, config):
             operands = replace(operands, out_boxes=True)
         traits = configure(config, operands, self.device, shares_copies=True)
         refuse(path.obstacles(problem, traits))
@@ -168,13 +168,13 @@ class GemmPlanner:
         return True
 
 
-def is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
+def stores_by_tma(problem: GemmProblem, config: GemmConfig) -> bool:
     """Return True if TMA can store the output from whole tiles of a configuration."""
     is_whole = config.tile_schedule.has_whole_tiles and (not config.swap_ab or _turns_boxes(problem, config))
-    return is_whole and are_boxed(problem)
+    return is_whole and can_store_by_tma(problem)
 
 
-def are_boxed(problem: GemmProblem) -> bool:
+def can_store_by_tma(problem: GemmProblem) -> bool:
     """Return True if the arrays allow TMA stores: TMA loads C too, and the epilogue has no other matrix."""
     out = problem.out
     loads_c = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
@@ -193,7 +193,7 @@ def facts_of(problem: GemmProblem) -> Operands:
     """Return the operand facts of a row-major problem."""
     a, b, c, out = problem.a, problem.b, problem.c, problem.out
     return facts(
-        a, b, c, out, (a.widest(a.length), b.widest(b.length), narrower(out, c, problem.n)),
+        a, b, c, out, (a.widest(a.inner_extent), b.widest(b.inner_extent), narrower(out, c, problem.n)),
         in_place=problem.in_place,
         batches="none" if problem.batches is None else "strided",
         extras=tuple(operand.extra for operand in problem.operands),

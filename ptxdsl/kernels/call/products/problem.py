@@ -133,7 +133,7 @@ def problem_of(
         _check_result(argument, shape, left.type, written)
     if addend is not None and addend.type in FP8:
         raise LaunchError(
-            f"`c` is {describe_type(addend.type)}; what is added has 16 bits or more",
+            f"`c` is {describe_type(addend.type)}; C must have 16 bits or more",
             help=f"convert it to {describe_types(FLOATS)}; `out` may be of 8 bits",
         )
     added = addend if beta != 0 else None
@@ -241,12 +241,12 @@ def _check_result(operand: Matrix, shape: tuple[int, ...], inputs: Type, written
     if operand.type not in gemm_outputs(inputs):
         raise LaunchError(
             f"`{operand.name}` is {describe_type(operand.type)}; "
-            f"of {describe_type(inputs)} matrices gemm writes {describe_types(gemm_outputs(inputs))}",
+            f"for {describe_type(inputs)} inputs gemm writes {describe_types(gemm_outputs(inputs))}",
             help="pass one of these, and convert it afterwards" if operand is written else "convert it before",
         )
     if operand.type is not written.type and written.type not in FP8:
         raise LaunchError(
-            f"`c` is {describe_type(operand.type)} and `out` {describe_type(written.type)}; they are of one type",
+            f"`c` is {describe_type(operand.type)} and `out` {describe_type(written.type)}; they must have one type",
             help="convert c before",
         )
 

@@ -140,7 +140,7 @@ def test_nothing_is_spilled(columns, way, function):
 
 @pytest.mark.parametrize(("size", "columns"), [(3000, 192), (3608, 192), (4104, 176)])
 def test_lines_in_the_midst_of_sectors_come_to_pairs_of_high_tiles(size, columns):
-    facts = ProductFacts(size, size, size, 1, Operands(bf16, bf16), False, (True, True), size % 8 == 0)
+    facts = ProductFacts(size, size, size, 1, Operands(bf16, bf16), False, (True, True))
     config = choose_product(facts, rates_of())
     assert config.tile[:2] == (192, columns) and config.schedule.size == 2
 

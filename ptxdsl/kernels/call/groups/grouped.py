@@ -40,7 +40,7 @@ from ptxdsl.kernels.traits.parameters import grouped_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
-MOST_FEW_ROWS = 128  # average rows of a problem up to which equal shares along M gain nothing
+MAX_FEW_ROWS = 128  # average rows of a problem up to which equal shares along M gain nothing
 
 
 class Constants(TypedDict):
@@ -121,12 +121,12 @@ def request_of(group: ProblemGroup, balanced: bool = False, epilogue: Epilogue |
         usual=AHEAD if group.c is None and not balanced else IN_TURN,
         epilogue=epilogue,
         boxed=can_store_lists_by_tma(group),
-        cut=bool((m * n).sum() > MOST_FEW_ROWS * n.sum()),
+        cut=bool((m * n).sum() > MAX_FEW_ROWS * n.sum()),
     )
 
 
 def paths_of(schedule: str, balanced: bool) -> list[Path]:
-    """Return the paths that support a schedule. Kernels that load with TMA assign tiles dynamically alone."""
+    """Return the paths that support a schedule. Kernels that load with TMA only assign tiles dynamically."""
     is_dynamic = schedule == "device" and not balanced
     return [path for path in PATHS if is_dynamic or not path.uses_tma]
 

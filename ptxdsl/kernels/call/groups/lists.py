@@ -114,7 +114,7 @@ class ListLaunch:
     `columns` are the table columns of their addresses, list by list, out first. `lengths` are the lengths of the lists:
     SINGLE for a matrix shared by all `products`, None for an argument that is not given. `bytes` are the sizes of the
     arrays, and `written` is the mask of the outputs. `repeats` are the positions of arrays that occur earlier.
-    `allocate` returns outputs that are not given. `zeros` tells if alpha and beta are 0. A launch with a workspace is
+    `allocate` returns outputs that are not given. `zeros` has True for a factor that is 0. A launch with a workspace is
     bound to its `stream`.
     """
 

@@ -45,7 +45,8 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
             live = live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
             _check(names, variable, written, live)
             _check_lists(names, variable, written, live)
-            _check_members(names, variable, written or "")
+            if written:
+                _check_members(names, variable, written)
 
 
 def _written_name(site: Site) -> str | None:
@@ -103,7 +104,7 @@ def _is_copy(copy: Any, container: Any) -> bool:
 
 def _check_members(names: Names, variable: Any, written: str) -> None:
     """Refuse a write if another attribute or dict entry that holds the variable is read later."""
-    root, *path = re.findall(r"\w+", written)[:2] or [""]
+    root, *path = re.findall(r"\w+", written)[:2]
     holder = names.values.get(root) if path else None
     members = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
     others = [name for name, value in members.items() if [name] != path and _is_variable(value, variable)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import sys
 import time
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -158,6 +160,70 @@ def count_a_round():
 def steps_in_a_helper(x: ptr[f32], n: u32):
     for _ in pd.range(n):
         x[count_a_round()] = 1.0
+
+
+class Counter:
+    def step(self):
+        return count_a_round()
+
+    count = property(step)
+
+    @classmethod
+    def of_class(cls):
+        return count_a_round()
+
+
+class Derived(Counter):
+    pass
+
+
+@functools.lru_cache
+def counted(k):
+    return count_a_round()
+
+
+CALLS = {
+    "a bound method": Counter().step,
+    "a method": lambda: Counter().step(),
+    "an inherited method": lambda: Derived().step(),
+    "a property": lambda: Counter().count,
+    "a class method": lambda: Counter.of_class(),
+    "a partial of a method": functools.partial(Counter().step),
+    "a function with a cache": lambda: counted.cache_clear() or counted(1),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_what_methods_change_outside_of_their_object_is_seen(case):
+    take = CALLS[case]
+
+    @pd.kernel
+    def k(x: ptr[f32], n: u32):
+        for _ in pd.range(n):
+            x[take()] = 1.0
+
+    with pytest.raises(pd.TraceError, match=r"`COUNTS\['rounds'\]` has another value in the next iteration"):
+        k.ptx()
+
+
+MODULE = "N = 0\nL = []\nclass C:\n    n = 0\ndef step():\n    global N\n    N += 1\n    return N"
+OF_MODULE = {
+    "a function": ("at = helper.step()", "N"),
+    "a variable": ("helper.N += 1\n    at = helper.N", "helper.N"),
+    "a list": ("helper.L.append(1)\n    at = len(helper.L)", "helper.L"),
+    "a class": ("helper.C.n += 1\n    at = helper.C.n", "helper.C.n"),
+    "a module of a module": ("helper.inner.N += 1\n    at = helper.inner.N", "helper.inner.N"),
+}
+
+
+@pytest.mark.parametrize("step, name", OF_MODULE.values(), ids=OF_MODULE)
+def test_what_other_modules_hold_is_seen_to_change(step, name):
+    helper, inner = ModuleType("helper"), ModuleType("inner")
+    for module in (helper, inner):
+        exec(MODULE, vars(module))
+    helper.inner = inner
+    text = refusal(f"for i in pd.range(n):\n    {step}\n    x[at] = 1.0", helper=helper)
+    assert text.startswith(f"`{name}` has another value in the next iteration of the `for` over pd.range")
 
 
 def test_what_differs_by_itself_is_not_laid_to_a_loop():

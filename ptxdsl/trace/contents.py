@@ -53,7 +53,7 @@ _POINTER_BYTES = struct.calcsize("P")
 _RANDOM = {("_random", "Random"), ("numpy", "Generator"), ("numpy", "RandomState"), ("numpy", "BitGenerator")}
 _CACHED = functools._lru_cache_wrapper
 # The parts of objects of these types, by the expressions that follow the object.
-_EXPRESSIONS: dict[type, tuple[str, ...]] = {
+LINKS: dict[type, tuple[str, ...]] = {
     MethodType: (".__self__", ".__func__"),
     MethodWrapperType: (".__self__",),
     partial: (".func", ".args", ".keywords"),
@@ -108,8 +108,8 @@ def contents(value: Any, names: AttributeNames) -> ObjectContents | None:
     if kind is BuiltinFunctionType:
         is_bound = not isinstance(value.__self__, ModuleType | type | None)
         return ObjectContents({".__self__": value.__self__} if is_bound else {}, is_fixed=True)
-    if kind in _EXPRESSIONS:
-        parts = {each: _evaluated(value, each) for each in _EXPRESSIONS[kind]}
+    if kind in LINKS:
+        parts = {each: _evaluated(value, each) for each in LINKS[kind]}
         return ObjectContents(parts, is_fixed=kind not in (CellType, ContextVar, ref))
     held = elements_of(value)
     if held is not None:
@@ -311,7 +311,7 @@ def root_of(module: object) -> str:
     return str(module).partition(".")[0]
 
 
-ALWAYS_READ = frozenset(each for expressions in _EXPRESSIONS.values() for each in expressions)
+ALWAYS_READ = frozenset(each for expressions in LINKS.values() for each in expressions)
 
 
 Key: TypeAlias = tuple[Any, ...]  # hashable

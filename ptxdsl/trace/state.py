@@ -15,7 +15,6 @@ from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
 from io import IOBase
 from operator import is_, itemgetter, length_hint
 from types import (
@@ -34,7 +33,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ptxdsl.errors import Names, bytecode
-from ptxdsl.trace.contents import Traceable, is_library, is_library_name, is_random, slots_of
+from ptxdsl.trace.captured import names_read
+from ptxdsl.trace.contents import LINKS, Traceable, is_library, is_library_name, is_random, slots_of
 from ptxdsl.trace.instruction import Source
 
 MOST = 2000  # maximum number of holders, nearest first
@@ -136,10 +136,10 @@ def _named(read: Callable[[Any], Parts], put: Any, drop: Any, text: str) -> Kind
     return Kind(read, write, text)
 
 
-def _globals_kind(names: list[str]) -> Kind:
-    """Return the kind of a module's namespace: the globals that a running function assigns by `global`."""
+def _globals_kind(names: list[str], text: str = "{1}") -> Kind:
+    """Return the kind of a module's namespace: the globals of these names."""
     held: Callable[[Any], Parts] = lambda holder: {name: holder[name] for name in names if name in holder}  # noqa: E731
-    return _named(held, dict.__setitem__, dict.__delitem__, "{1}")
+    return _named(held, dict.__setitem__, dict.__delitem__, text)
 
 
 def _fixed(*names: str) -> Kind:
@@ -196,6 +196,7 @@ _BYTES = _opaque(lambda held: held[:], lambda held, copy: held.__setitem__(slice
 _NUMBERS = _opaque(_array_copy, lambda held, copy: None if copy is None else held.__setitem__(..., copy))
 _SHARED = Kind(_shared_with, _set_shared, "{1}")
 _DEFAULTS = _fixed("__dict__", "__defaults__", "__kwdefaults__")
+_METHOD = Kind(lambda method: {"": method.__self__, "__func__": getattr(method, "__func__", None)})
 _CLASS = _named(_members_of, setattr, delattr, "{0}.{1}")
 _ITERATED = _opaque(_position), Kind(_gone_through, text="{0}")
 _DRAWN = _opaque(pickle.dumps)  # the state of a random generator
@@ -206,10 +207,11 @@ _STANDARD: list[tuple[Any, tuple[Kind, ...]]] = [
     ((list, deque), (_ELEMENTS,)), (dict, (_ENTRIES,)), (set, (_SET,)),
     (tuple, (Kind(_ELEMENTS.read, text="{0}[{1}]"),)),
     (np.ndarray, (_NUMBERS,)), (FunctionType, (_DEFAULTS, _SHARED)), ((bytearray, array), (_BYTES,)),
-    ((MethodType, BuiltinMethodType, MethodWrapperType), (Kind(lambda method: {"": method.__self__}),)),
+    ((MethodType, BuiltinMethodType, MethodWrapperType), (_METHOD,)),
+    *((of, (_fixed(*[link[1:] for link in links]),)) for of, links in LINKS.items() if not links[0].endswith(")")),
     (memoryview, (Kind(lambda view: {"": view.obj}),)), (SimpleNamespace, (_ATTRIBUTES,)),
     (Traceable, (Kind(lambda traceable: dict(enumerate(traceable.traced))),)), (type, (_CLASS,)),
-    (ModuleType, (_MODULE,)), (partial, (_fixed("func", "args", "keywords"),)), (Source, ()),
+    (ModuleType, (_MODULE,)), (Source, ()),
 ]  # fmt: skip
 _CONTAINERS = (ChainMap, UserDict, UserList)  # containers of the standard library written in Python
 _kinds: dict[type, tuple[Kind, ...]] = {}
@@ -306,8 +308,7 @@ class Snapshot:
         self.records: list[Record] = []
         pending: list[_Pending] = []
         for number, scope in enumerate(scopes):
-            _queue(scope.values.items(), number, pending)
-            _queue(_of_module(scope.code, scope.globals), number, pending)
+            self._reach(scope.code, [*scope.values.items(), *_of_module(scope.code, scope.globals)], number, pending)
             if names := _module_names(scope.code, "STORE"):
                 kind = _globals_kind(names)
                 self.records.append(Record(scope.globals, kind, kind.read(scope.globals), number, "global"))
@@ -328,8 +329,26 @@ class Snapshot:
                     _queue(record.copy.items(), record, pending)
                 if kind in (_ATTRIBUTES, _CLASS):
                     _queue([("", type(holder))], record, pending)
+                if kind is _CLASS:
+                    _queue([("", base) for base in holder.__mro__[1:]], record, pending)
+                    _queue([each for each in vars(holder).items() if hasattr(each[1], "__get__")], record, pending)
             if isinstance(holder, FunctionType):
-                _queue(_of_module(holder.__code__, holder.__globals__), record, pending)
+                self._reach(holder.__code__, list(_of_module(holder.__code__, holder.__globals__)), record, pending)
+
+    def _reach(
+        self, code: CodeType, held: list[tuple[str, Any]], parent: Record | int, pending: list[_Pending]
+    ) -> None:
+        """Queue what a function names, and of the user's modules the attributes that it names; `held` grows."""
+        _queue(held, parent, pending)
+        modules: set[int] = set()
+        for name, module in held:
+            if isinstance(module, ModuleType) and id(module) not in modules and not is_library(module):
+                modules.add(id(module))
+                kind = _globals_kind(sorted(names_read(code)), f"{name}.{{1}}")
+                record = Record(vars(module), kind, kind.read(vars(module)), parent, name)
+                self.records.append(record)
+                _queue(record.copy.items(), record, pending)
+                held += [(f"{name}.{key}", value) for key, value in record.copy.items()]
 
     def changed(self) -> list[Record]:
         """Return the records of the holders that changed."""

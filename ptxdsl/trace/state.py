@@ -329,7 +329,7 @@ class Snapshot:
                     _queue(record.copy.items(), record, pending)
                 if kind in (_ATTRIBUTES, _CLASS):
                     _queue([("", type(holder))], record, pending)
-                if kind is _CLASS:
+                if isinstance(holder, type):
                     _queue([("", base) for base in holder.__mro__[1:]], record, pending)
                     _queue([each for each in vars(holder).items() if hasattr(each[1], "__get__")], record, pending)
             if isinstance(holder, FunctionType):

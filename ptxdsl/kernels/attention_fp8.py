@@ -14,7 +14,7 @@ from ptxdsl import b32, s64
 from ptxdsl.errors import public
 from ptxdsl.kernels.attention import attention_kernel
 from ptxdsl.kernels.flash.call import remembered
-from ptxdsl.kernels.flash.fp8 import PADDED, Fp8Call, TransposeParameters
+from ptxdsl.kernels.flash.fp8 import PADDED, Fp8Call, transpose_parameters
 from ptxdsl.kernels.flash.output import offset
 from ptxdsl.kernels.flash.problem import window_of
 from ptxdsl.kernels.flash.traits import WARP, WARPGROUP
@@ -26,7 +26,7 @@ KEYS_OF_WORDS = [[2 * t + 8 * h + b for h in range(2) for b in range(2)] for t i
 
 
 @pd.kernel(reqntid=WARPGROUP)
-def transpose_kernel(p: TransposeParameters) -> None:
+def transpose_kernel(p: transpose_parameters()) -> None:
     """Write V (batch, head, key, 128) as (batch, head, 128, padded key); keys past the end are zero.
 
     A block transposes 128 keys: a lane loads four columns of 32 keys, and stores 16 keys of a column, of 4 columns a

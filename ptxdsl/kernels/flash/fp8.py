@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import f32, ptr, s64, u32
+from ptxdsl import f32, ptr, u32
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
@@ -21,18 +22,15 @@ from ptxdsl.kernels.flash.problem import (
     scale_of,
 )
 from ptxdsl.kernels.flash.traits import SCALED_CONFIGS, AttentionTraits, band_of, parameters
-from ptxdsl.types import bf16, e4m3, f16
+from ptxdsl.types import bf16, e4m3, f16, s64
 
 PADDED = 128  # the keys of the transposed values are a multiple of this
 
 
-class TransposeParameters(pd.Parameters):
-    """The parameters of `transpose_kernel`: V with `n` keys and its elements between batches, heads and keys."""
-
-    v: ptr[e4m3]
-    strides: s64[3]
-    n: u32
-    out: ptr[e4m3]
+@lru_cache(maxsize=1)
+def transpose_parameters() -> Any:
+    """Return the parameters of `transpose_kernel`: V with `n` keys and its elements between batches, heads and keys."""
+    return pd.Parameters.of("AttentionTranspose", v=ptr[e4m3], strides=s64[3], n=u32, out=ptr[e4m3])
 
 
 class Fp8Call(CheckedCall):
@@ -72,7 +70,7 @@ class Fp8Call(CheckedCall):
         if keys:
             moved = {"v": v, "strides": v.array.strides[:3], "n": keys, "out": transposed}
             grid = blocks, kv_heads, batch
-            before = planned(transpose_kernel, grid, PADDED, TransposeParameters, {}, moved)
+            before = planned(transpose_kernel, grid, PADDED, transpose_parameters(), {}, moved)
         fields = dict(
             q=problem.q, k=problem.k if keys else problem.q, v=transposed, **self.scales, out=output, lse=self.lse,
             out_strides=output.array.strides[:3], lse_strides=(heads * rows, rows), extents=(rows, keys),

@@ -126,24 +126,33 @@ class AttentionCall(CheckedCall):
         chosen = CONFIGS[dims] if config is None else _checked(config)
         is_packed = problem.offsets is not None
         self.traits = AttentionTraits(problem.q.type, *dims, chosen, bounds, self.softcap > 0, is_packed)
-        self.output = output_of((problem.q, problem.k, problem.v), problem.out_shape, out)
-        self.lse = allocated("lse", lse, problem.q, problem.lse_shape, f32)
-        self.out = self.output.owner, self.lse.owner
-        self.is_empty = not self.output.array.size
+        self.returns(output_of((problem.q, problem.k, problem.v), problem.out_shape, out), lse)
+
+    def returns(self, output: ArrayArgument, lse: Any) -> None:
+        """Return this output, and a log-sum-exp that is allocated by default."""
+        self.output, self.is_empty = output, not output.array.size
+        self.lse = allocated("lse", lse, self.problem.q, self.problem.lse_shape, f32)
+        self.out = output.owner, self.lse.owner
 
     def plan(self, config: Any, copied: str = "") -> LaunchPlan:
         """Return the launch."""
+        problem = self.problem
+        return self.plan_of(*((problem.k, problem.v) if problem.keys[1] else (problem.q, problem.q)))
+
+    def plan_of(self, k: ArrayArgument, v: ArrayArgument, before: LaunchPlan | None = None, **more: Any) -> LaunchPlan:
+        """Return the launch with these operands, after the launches of another plan."""
         problem, traits = self.problem, self.traits
         (batch, heads, rows, _), (kv_heads, keys) = problem.shape, problem.keys
-        named: dict[str, Any] = {"cap": self.scale / self.softcap} if self.softcap else {}
-        named |= {offsets.name: offsets for offsets in problem.offsets or ()}
-        k, v = (problem.k, problem.v) if keys else (problem.q, problem.q)
-        fields = dict(
+        fields: dict[str, Any] = {"cap": self.scale / self.softcap} if self.softcap else {}
+        fields |= {offsets.name: offsets for offsets in problem.offsets or ()}
+        head_bytes = keys * (traits.head + traits.value_head) * traits.dtype.bytes
+        band = band_of(traits, heads, heads // kv_heads, head_bytes)
+        fields |= dict(
             q=problem.q, k=k, v=v, out=self.output, lse=self.lse, out_strides=strides(self.output.array)[:3],
-            lse_strides=(heads * rows, rows), group=heads // kv_heads, extents=(problem.sequences or rows, keys),
-            window=self.window, scale=(self.softcap or self.scale) * LOG2_E, **named,
+            lse_strides=(heads * rows, rows), group=heads // kv_heads, band=band,
+            extents=(problem.sequences or rows, keys), window=self.window,
+            scale=(self.softcap or self.scale) * LOG2_E, **more,
         )  # fmt: skip
-        tiles = -(-rows // traits.config.queries) + problem.sequences
-        band = band_of(traits, heads, heads // kv_heads, 2 * keys * (traits.head + traits.value_head))
-        fields["band"], grid = band, (tiles * band, heads // band, batch)
-        return planned(self.kernel, grid, traits.threads, parameters(traits), {"traits": traits}, fields)
+        grid = (-(-rows // traits.config.queries) + problem.sequences) * band, heads // band, batch
+        definition, constants = parameters(traits), {"traits": traits}
+        return planned(self.kernel, grid, traits.threads, definition, constants, fields, before=before)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ... import ir
-from ...isa.cluster_address import RANK_BITS, ranks_of
+from ...isa.cluster_address import RANK_BITS, decoded
 from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Scan, Step, Update
 from ...notes import KernelNotes
 from ...types import Type
@@ -67,7 +67,8 @@ class Requests(Results):
     def within(self, space: str, address: np.ndarray) -> np.ndarray:
         within = self.memory.within(space, address)
         if space in ("shared", "shared::cta") and within.any():
-            within &= ranks_of(self, address) == self.special("%cluster_ctarank")
+            own_rank = self.special("%cluster_ctarank")
+            within &= decoded(address.view(np.int64), own_rank, self.pairs) == own_rank
         return within
 
     def copy_async(self, destination: np.ndarray, source: np.ndarray, bytes: int, source_bytes: np.ndarray) -> None:

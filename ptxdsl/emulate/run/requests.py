@@ -187,11 +187,16 @@ class Requests(Results):
 
     def own_address(self, target: ir.Variable | ir.Function | ir.Symbol, offset: int, dtype: np.dtype) -> np.ndarray:
         """Return the address of a variable, plus bytes; in shared memory of an odd block of a CTA pair, with bit 24."""
-        address = self.constant(self.address_of(target) + offset, dtype)
-        if self.pairs and getattr(target, "space", "").startswith("shared"):
-            odd = self.special("%cluster_ctarank") & np.uint32(1)
-            address = address | odd.astype(dtype) << dtype.type(RANK_BITS)
-        return address
+        bits = self.address_of(target) + offset
+        if not (self.pairs and getattr(target, "space", "").startswith("shared")):
+            return self.constant(bits, dtype)
+        key = bits, dtype
+        if key not in self.places:
+            odd = self.machine.special("%cluster_ctarank").astype(dtype) & dtype.type(1)
+            self.places[key] = (odd << dtype.type(RANK_BITS)) + dtype.type(bits)
+            self.places[key].flags.writeable = False
+        values = self.places[key]
+        return values if self.index is None else values[self.index]
 
     @property
     def pairs(self) -> bool:

@@ -62,6 +62,7 @@ class State:
         self.residents = residents
         self.living = int(self.alive.sum())
         self.constants: dict[tuple[int, np.dtype], np.ndarray] = {}
+        self.places: dict[tuple[int, np.dtype], np.ndarray] = {}  # addresses in the blocks of CTA pairs
         self.orders: dict[object, np.ndarray] = {}
         self.everybody = np.ones((residents.lanes // WARP, WARP), bool)
 

@@ -86,6 +86,10 @@ class ScaledPair(PairProduct, Scaled):
             put_factors(cells, SCALE_B - SCALE_A, at, line, width, quarters)
         return cells.view(np.uint8).reshape(-1)
 
+    def text(self):
+        text = super().text()
+        return text.replace("sm_100a", "sm_103a") if self.is_long else text  # which alone has K = 96
+
     def with_scales(self, rng):
         case = Scaled.with_scales(self, rng)
         low, high = (120, 134) if self.scale_type == "ue8m0" else (0x20, 0x60)

@@ -84,7 +84,8 @@ class MappedView(MappedMatrix):
     view: Any
 
     @property
-    def lines(self) -> Any:
+    def mapped_view(self) -> Any:
+        """A view of the array with the axes of the map."""
         return self.view
 
 

@@ -67,9 +67,9 @@ FAULTS = [
     ("schedule/raster.py", "return squares << 2 * self.order, 1, tiled.k", "return squares << self.order, 1, tiled.k"),
     ("schedule/raster.py", "return first + within % height, within // height", "return first + within // height, within % height"),
     ("schedule/arithmetic.py", "return ((value - 1) >> bits) + 1", "return (value >> bits) + 1"),
-    ("schedule/swizzle.py", "if tiled.m < self.n or tiled.n < self.n else self.n", "if tiled.m < self.n or tiled.n <= self.n else self.n"),
+    ("schedule/swizzle.py", "strip = 1 if m < self.n or n < self.n else self.n", "strip = 1 if m < self.n or n <= self.n else self.n"),
     # emulate: memory, order, deadlock
-    ("emulate/observe/races/clocks.py", "if stamp > more.get(thread, -1)}", "if stamp < more.get(thread, -1)}"),
+    ("emulate/observe/races/clocks.py", "if stamp > more.get(t, -1)}", "if stamp < more.get(t, -1)}"),
     ("emulate/observe/races/clocks.py", "self.cluster = self.block // r.cluster_blocks", "self.cluster = self.block % r.cluster_blocks"),
     ("emulate/observe/races/detector.py", "np.maximum.at(self.barriers, (event.slot, event.barrier), seen)", "pass"),
     ("emulate/run/flow.py", "self.order(BarrierArrival(None, None, None))", "pass"),

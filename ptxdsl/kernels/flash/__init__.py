@@ -1,1 +1,1 @@
-"""Parts of the attention kernel: its traits and parameters, the tile of a block, and the running softmax."""
+"""Parts of the attention kernels: traits and parameters, the tile of a block, the running softmax, the gradients."""

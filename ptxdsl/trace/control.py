@@ -472,7 +472,7 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
 
 @contextmanager
 def iteration(builder: Builder, region: ControlRegion, bindings: Bindings, help: str) -> Iterator[None]:
-    """Trace an iteration of a Python `for` as the body of a loop of the kernel; `help` tells how to leave the loop."""
+    """Trace an iteration of a Python `for` as the body of a loop of the kernel; `help` says how to leave it."""
     region.again = builder.function.label("$continue")
     builder.regions.append(region)
     try:

@@ -81,8 +81,8 @@ class TmaLoads:
 
 
 class ShareLoads(TmaLoads):
-    """Loads of tiles with shares of the rows of groups. A is loaded in boxes of SHARE_ROWS rows, of which none is past
-    the last row of the share. Blocks of a cluster that share a tile take turns at its boxes."""
+    """Loads of tiles with shares of the rows of groups. A is loaded in boxes of SHARE_ROWS rows; boxes past
+    the last row of the share are left out. Blocks of a cluster that share a tile load its boxes in turn."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
         super().__init__(traits, memory)

@@ -153,7 +153,7 @@ MOST_PRODUCTS = 192  # columns of a tile whose products fit registers next to it
 MOST_SCALED = 128  # the same, next to scales of columns too
 EVERY_LANE = 0xFFFFFFFF
 LINE, LINES = 32, 8  # scales in an L2 line of 128 bytes; the most lines of the scales of the columns of a tile
-PREFETCHED = WARPGROUP // LINES  # iterations, of which each thread of a warpgroup prefetches a line
+PREFETCHED = WARPGROUP // LINES  # iterations whose lines a warpgroup prefetches, one line per thread
 
 
 class SameLines(NamedTuple):

@@ -391,7 +391,7 @@ class Clocks:
         self.hear_each(lanes, [message], np.zeros(len(lanes), np.int64), alive)
 
     def hear_each(self, lanes: np.ndarray, messages: Sequence[Message], number: np.ndarray, alive: np.ndarray) -> None:
-        """Let each lane learn one of some messages, by its number, (lanes,)."""
+        """Teach each lane the message that `number` (lanes,) selects for it."""
         pairs, inverse, counts = np.unique(
             lanes // WARP * len(messages) + number, return_inverse=True, return_counts=True
         )

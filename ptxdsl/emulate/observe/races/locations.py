@@ -214,7 +214,7 @@ class Locations:
     def _acquire(
         self, messages: Sequence[Message | None], number: np.ndarray, lanes: np.ndarray, alive: np.ndarray
     ) -> None:
-        """Let each lane acquire one of some messages, by its number, (lanes,)."""
+        """Acquire, in each lane, the message that `number` (lanes,) selects for it."""
         serials = np.array([0 if message is None else message.serial for message in messages])
         fresh = np.flatnonzero(self._unread(serials[number], lanes, True))
         if fresh.size:
